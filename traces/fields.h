@@ -75,11 +75,14 @@ inline constexpr auto fields_of<SplitHeadsAttributes> =
 template <>
 inline constexpr std::size_t newer_fields_of<SplitHeadsAttributes> = 2;
 template <>
-inline constexpr auto fields_of<MlaHeadsAttributes> =
-    std::tuple{&MlaHeadsAttributes::rope_dim, &MlaHeadsAttributes::base, &MlaHeadsAttributes::positions,
-               &MlaHeadsAttributes::documents, &MlaHeadsAttributes::stride};
+inline constexpr auto fields_of<YarnAttributes> =
+    std::tuple{&YarnAttributes::factor, &YarnAttributes::original, &YarnAttributes::beta_fast, &YarnAttributes::beta_slow};
 template <>
-inline constexpr std::size_t newer_fields_of<MlaHeadsAttributes> = 2;
+inline constexpr auto fields_of<MlaHeadsAttributes> =
+    std::tuple{&MlaHeadsAttributes::rope_dim,  &MlaHeadsAttributes::base,   &MlaHeadsAttributes::positions,
+               &MlaHeadsAttributes::documents, &MlaHeadsAttributes::stride, &MlaHeadsAttributes::yarn};
+template <>
+inline constexpr std::size_t newer_fields_of<MlaHeadsAttributes> = 3;
 template <>
 inline constexpr auto fields_of<AttentionAttributes> = std::tuple{
     &AttentionAttributes::causal, &AttentionAttributes::scale, &AttentionAttributes::queries, &AttentionAttributes::keys,

@@ -73,12 +73,21 @@ inline std::int64_t rotated_of(const SplitHeadsAttributes& attributes, std::int6
 }
 
 /// Rotates the last `rope_dim` elements of the heads of latent attention.
+/// How rotary angles are stretched (YaRN): see runtime/ops/rotation.h.
+struct YarnAttributes {
+  float factor = 1.0F;       ///< 1: they are as they are
+  float original = 4096.0F;  ///< positions of pre-training
+  float beta_fast = 32.0F, beta_slow = 1.0F;
+  auto operator<=>(const YarnAttributes&) const = default;
+};
+
 struct MlaHeadsAttributes {
   std::int32_t rope_dim = 0;
   float base = 10000.0F;
   Positions positions;
   Documents documents = {};  ///< each counts its positions from 0
   std::int32_t stride = 1;   ///< positions that each row stands for: its angle is that of the first
+  YarnAttributes yarn = {};
   auto operator<=>(const MlaHeadsAttributes&) const = default;
 };
 

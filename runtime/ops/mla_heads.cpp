@@ -42,13 +42,13 @@ void for_each_token(const Sizes& n, const MlaHeadsAttributes& attributes, PerTok
     const std::vector<DocumentPlace> places = places_of(attributes.documents, attributes.positions, n.micro_batch);
     for (std::int64_t row = 0; row < n.positions * n.micro_batch; ++row) {
       const std::int32_t token = places[static_cast<std::size_t>(row % n.micro_batch * n.positions + row / n.micro_batch)].token;
-      per_token(row, Rotation(token * attributes.stride, n.rope, attributes.base));
+      per_token(row, Rotation(token * attributes.stride, n.rope, attributes.base, attributes.yarn));
     }
     return;
   }
   for (std::int64_t s = 0; s < n.positions; ++s) {
     const std::int32_t position = attributes.positions.at(static_cast<std::int32_t>(s)) * attributes.stride;
-    const Rotation rotation(position, n.rope, attributes.base);
+    const Rotation rotation(position, n.rope, attributes.base, attributes.yarn);
     for (std::int64_t b = 0; b < n.micro_batch; ++b) per_token(s * n.micro_batch + b, rotation);
   }
 }

@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(threads_of_token)
 
 RotationTable rotation_of(const char* name, const Queue& queue, const MlaHeadsAttributes& attributes, std::int64_t batch,
                           Direction direction) {
-  RotationTable rotation(attributes.rope_dim, attributes.base, attributes.positions, direction);
+  RotationTable rotation(attributes.rope_dim, attributes.base, attributes.positions, direction, attributes.yarn);
   for (double& frequency : rotation.frequencies) frequency *= attributes.stride;
   Scratch scratch(queue);
   rotation.places = put_places(name, queue, scratch, attributes.documents, attributes.positions, batch);

@@ -25,14 +25,14 @@ struct RotationTable {
 
   RotationTable() = default;
   /// Without documents. Throws std::logic_error when the head is too wide.
-  RotationTable(std::int64_t dim, float base, const Positions& positions, Direction turn)
+  RotationTable(std::int64_t dim, float base, const Positions& positions, Direction turn, const YarnAttributes& yarn = {})
       : pairs(static_cast<int>(dim / 2)),
         starts{positions.start[0], positions.start[1]},
         first_length(positions.length[0]),
         direction(turn == Direction::forward ? 1.0F : -1.0F) {
     if (dim / 2 > most_pairs) throw std::logic_error("a rotated head has at most 512 elements");
     constexpr double radians = 2 * std::numbers::pi_v<double>;  // of a turn
-    for (int i = 0; i < pairs; ++i) frequencies[i] = std::pow(double{base}, -2.0 * i / static_cast<double>(dim)) / radians;
+    for (int i = 0; i < pairs; ++i) frequencies[i] = radians_per_position(i, dim, base, yarn) / radians;
   }
 
   /// cos and sin by pair, of a row of tokens, which lie [positions][batch]. All threads of the block call it, then wait for each

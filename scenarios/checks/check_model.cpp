@@ -65,7 +65,6 @@ std::optional<Objection> find_what_excludes_compressed_attention(const Scenario&
                                                  {"model.linear_bias", m.linear_bias},
                                                  {"model.attention_bias", m.attention_bias != AttentionBias::none},
                                                  {"model.attention_softcap", m.attention_softcap > 0},
-                                                 {"model.mtp_depth", m.mtp_depth > 0},
                                                  {"training.attention", s.training.attention == AttentionKernel::unfused},
                                                  {"training.fp8_attention", s.training.fp8_attention},
                                                  {"training.documents", s.training.documents.any()},
@@ -349,8 +348,7 @@ constexpr Rule gates_are_not_squared{
 std::optional<Objection> find_what_excludes_streams(const Scenario& s) {
   const ModelSpec& m = s.model;
   if (!m.hyper.enabled()) return {};
-  const std::pair<const char*, bool> others[] = {{"model.mtp_depth", m.mtp_depth > 0},
-                                                 {"model.residual", m.residual.scale()},
+  const std::pair<const char*, bool> others[] = {{"model.residual", m.residual.scale()},
                                                  {"model.norm_placement", m.norm_placement == NormPlacement::residual},
                                                  {"training.hidden_dropout", s.training.hidden_dropout > 0}};
   for (const auto& [field, is_set] : others)

@@ -17,19 +17,20 @@ ChunkProgram::ChunkProgram(Context& context, const ChunkLayout& layout)
   }
   if (layout.predicts_for_another()) {
     sections_.push_back({-1, {parameters.begin_unit()}});
-    mtp_ = declare_mtp(context, parameters, nullptr);
+    mtp_ = declare_mtp(context, parameters, nullptr, true);
   }
   if (layout.loss) {
     const bool tied_here = context.scenario.model.tied_embeddings && layout.embedding;
     sections_.push_back({-1, {parameters.begin_unit()}});
     const bool embeds_here = context.scenario.model.embeds_at_the_end() && layout.embedding;
     if (embeds_here) sections_.back().units.push_back(parameters.unit_of(embedding_.tokens));
-    loss_ = declare_loss(context, parameters, tied_here ? &embedding_.tokens : nullptr, layout.mtp > 0);
+    loss_ = declare_loss(context, parameters, tied_here ? &embedding_.tokens : nullptr, layout.mtp > 0, layout.states_in == 1);
     if (layout.mtp > 0)
       mtp_ = declare_mtp(context, parameters,
                          layout.embedding                         ? &embedding_.tokens
                          : context.scenario.model.tied_embeddings ? &loss_.head
-                                                                  : nullptr);
+                                                                  : nullptr,
+                         false);
   }
   const LocalSizes& n = context.sizes;
   parameters.allocate(context.builder, context.rank, context.scenario.training, context.scenario.parallelism, n.ownership,

@@ -17,7 +17,8 @@ MlaHeadsAttributes rotation_of(const Context& context, const CompressedAttention
   const ModelSpec& model = context.scenario.model;
   return {.rope_dim = static_cast<std::int32_t>(model.compressed.rope_dim),
           .base = static_cast<float>(weights.compressor ? model.compressed.rotary_base : model.rotary_base),
-          .positions = context.sizes.positions};
+          .positions = context.sizes.positions,
+          .yarn = weights.compressor ? stretched_angles(model.compressed) : YarnAttributes{}};
 }
 
 std::int64_t compressed_keys(const Context& context, const CompressedAttentionParameters& weights) {

@@ -16,12 +16,21 @@ MlaHeadsAttributes rotation_of_windows(const Context& context, const KeyCompress
   return {.rope_dim = static_cast<std::int32_t>(spec.rope_dim),
           .base = static_cast<float>(spec.rotary_base),
           .positions = whole_run(context.sizes.shared() / weights.ratio),
-          .stride = static_cast<std::int32_t>(weights.ratio)};
+          .stride = static_cast<std::int32_t>(weights.ratio),
+          .yarn = stretched_angles(spec)};
 }
 
 NormAttributes norm_of_keys(const Context& context) { return {.kind = context.scenario.model.norm}; }
 
 }  // namespace
+
+YarnAttributes stretched_angles(const CompressedAttentionSpec& spec) {
+  if (!spec.yarn.stretches()) return {};
+  return {.factor = static_cast<float>(spec.yarn.factor),
+          .original = static_cast<float>(spec.yarn.original_positions),
+          .beta_fast = static_cast<float>(spec.yarn.beta_fast),
+          .beta_slow = static_cast<float>(spec.yarn.beta_slow)};
+}
 
 KeyCompressor declare_key_compressor(const Context& context, ChunkParameters& parameters, const std::string& name,
                                      const KeyCompressor& sizes, bool whole) {

@@ -21,6 +21,9 @@ struct KeyCompressor {
 KeyCompressor declare_key_compressor(const Context& context, ChunkParameters& parameters, const std::string& name,
                                      const KeyCompressor& sizes, bool whole);
 
+/// Of layers with compressed keys.
+YarnAttributes stretched_angles(const CompressedAttentionSpec& spec);
+
 /// What the backward reads: values, scores, and keys before their norm.
 struct CompressedKeys {
   BufferId values = no_id, scores = no_id, pooled = no_id;

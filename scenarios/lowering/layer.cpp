@@ -1,5 +1,6 @@
 #include "scenarios/lowering/layer.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <vector>
 
@@ -212,7 +213,8 @@ LayerParameters declare_layer(const Context& context, ChunkParameters& parameter
   if (kind.mixer == Mixer::mamba) weights.mixer = declare_mamba(context, parameters, name);
   if (kind.feed != Feed::none) weights.feed_norms = declare_norms(context, parameters, name, "mlp_norm");
   if (kind.feed == Feed::dense) weights.feed = declare_mlp(context, parameters, name, context.sizes.ffn);
-  if (kind.feed == Feed::experts) weights.feed = declare_mixture(context, parameters, name, layer < model.moe.hash_layers);
+  const bool hashed = layer < std::min(model.moe.hash_layers, model.layers);  // never of what predicts further tokens
+  if (kind.feed == Feed::experts) weights.feed = declare_mixture(context, parameters, name, hashed);
   if (model.hyper.enabled() && kind.mixer != Mixer::none)
     weights.mixer_streams = declare_hyper_connection(context, parameters, name + ".attention_streams", true);
   if (model.hyper.enabled() && kind.feed != Feed::none)

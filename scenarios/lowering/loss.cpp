@@ -65,11 +65,22 @@ void cross_entropy(Context& context, Tape& tape, BufferId logits, const LossTerm
 
 }  // namespace
 
-LossParameters declare_loss(const Context& context, ChunkParameters& parameters, const ParameterId* tied_table, bool looks_up) {
+EndParameters declare_end(const Context& context, ChunkParameters& parameters, const std::string& prefix, bool ends_streams) {
+  EndParameters weights{declare_norm(context, parameters, prefix + "final_norm")};
+  if (ends_streams && context.scenario.model.hyper.enabled())
+    weights.streams = declare_hyper_connection(context, parameters, prefix + "final_streams", false);
+  return weights;
+}
+
+BufferId end_of_layers(Context& context, Tape& tape, const EndParameters& weights, BufferId x) {
+  if (weights.streams) x = end_streams(context, tape, *weights.streams, x);
+  return norm(context, tape, weights.norm, x, "final norm");
+}
+
+LossParameters declare_loss(const Context& context, ChunkParameters& parameters, const ParameterId* tied_table, bool looks_up,
+                            bool ends_streams) {
   LossParameters weights;
-  weights.norm = declare_norm(context, parameters, "final_norm");
-  if (context.scenario.model.hyper.enabled())
-    weights.streams = declare_hyper_connection(context, parameters, "final_streams", false);
+  weights.end = declare_end(context, parameters, "", ends_streams);
   if (tied_table != nullptr) {
     weights.head = *tied_table;
     return weights;
@@ -90,8 +101,7 @@ void loss_of_normed(Context& context, Tape& tape, ParameterId head, BufferId nor
 }
 
 void loss(Context& context, Tape& tape, const LossParameters& weights, BufferId x, const LossTerm& term) {
-  if (weights.streams) x = end_streams(context, tape, *weights.streams, x);
-  loss_of_normed(context, tape, weights.head, norm(context, tape, weights.norm, x, "final norm"), term);
+  loss_of_normed(context, tape, weights.head, end_of_layers(context, tape, weights.end, x), term);
 }
 
 }  // namespace tandem::scenarios

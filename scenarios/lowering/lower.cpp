@@ -185,7 +185,8 @@ double model_flops_per_token(const ModelSpec& model, std::int64_t sequence) {
 
 double model_flops_per_token(const ModelSpec& model, const DocumentTotals& packed) {
   const auto h = static_cast<double>(model.hidden), depths = static_cast<double>(model.mtp_depth);
-  double forward = (1 + depths) * 2 * h * static_cast<double>(model.vocab) + depths * 2 * 2 * h * h;
+  const auto streams = static_cast<double>(model.hyper.streams);
+  double forward = (1 + depths) * 2 * h * static_cast<double>(model.vocab) + depths * (streams + 1) * 2 * h * h;
   for (std::int64_t l = 0; l < model.layers + model.mtp_depth; ++l) {
     const LayerKind kind = model.layer_kind(l);
     if (is_attention(kind.mixer)) forward += attention_flops_per_token(model, kind.mixer, packed);
@@ -196,7 +197,7 @@ double model_flops_per_token(const ModelSpec& model, const DocumentTotals& packe
     const int halves = (kind.mixer != Mixer::none ? 1 : 0) + (kind.feed != Feed::none ? 1 : 0);
     forward += halves * stream_flops_per_token(model, model.hyper.gates());
   }
-  forward += stream_flops_per_token(model, model.hyper.streams);
+  forward += (1 + depths) * stream_flops_per_token(model, model.hyper.streams);
   double indexers = 0;
   for (std::int64_t l = 0; l < model.layers + model.mtp_depth; ++l)
     if (is_attention(model.layer_kind(l).mixer))

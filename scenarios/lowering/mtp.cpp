@@ -19,13 +19,17 @@ BufferId add(Context& context, BufferId a, BufferId b) {
   return sum;
 }
 
-/// [norm(h); norm(embedding of the token `ahead` positions later)]
-BufferId join_with_token(Context& context, Tape& tape, const MtpDepth& weights, ParameterId table, std::int32_t ahead,
-                         BufferId h) {
+/// norm(embedding of the token `ahead` positions later)
+BufferId embed_normed(Context& context, Tape& tape, const MtpDepth& weights, ParameterId table, std::int32_t ahead) {
+  return norm(context, tape, weights.token_norm, embed_later_tokens(context, tape, table, ahead), "mtp token norm");
+}
+
+/// projection [norm(h); token]
+BufferId project_joined(Context& context, Tape& tape, const MtpDepth& weights, ParameterId table, std::int32_t ahead,
+                        BufferId h) {
   Tape hidden, token;
   const BufferId a = norm(context, hidden, weights.hidden_norm, h, "mtp hidden norm");
-  const BufferId embedded = embed_later_tokens(context, token, table, ahead);
-  const BufferId b = norm(context, token, weights.token_norm, embedded, "mtp token norm");
+  const BufferId b = embed_normed(context, token, weights, table, ahead);
   const Shape rows = context.shape_of(h);
   const BufferId joined = context.activation(Shape(rows[0], rows[1], 2 * rows[2]));
   context.kernel(OpKind::join_columns, {}, "mtp join", {a, b}, {joined});
@@ -35,7 +39,28 @@ BufferId join_with_token(Context& context, Tape& tape, const MtpDepth& weights, 
     token.backward(c, db);
     return hidden.backward(c, da);
   });
-  return joined;
+  return replicated_linear(context, tape, weights.projection, joined, "mtp projection");
+}
+
+/// projection norm(stream) + token_projection token, of every stream of h.
+BufferId project_streams(Context& context, Tape& tape, const MtpDepth& weights, ParameterId table, std::int32_t ahead,
+                         BufferId h) {
+  const Shape streams = context.shape_of(h);
+  const std::int64_t width = context.sizes.hidden;
+  const Shape by_stream(streams[0], streams[1] * streams[2] / width, width);
+  Tape hidden, token;
+  const BufferId normed = norm(context, hidden, weights.hidden_norm, context.builder.view(h, 0, by_stream), "mtp hidden norm");
+  const BufferId of_streams = replicated_linear(context, hidden, weights.projection, normed, "mtp projection");
+  const BufferId embedded = embed_normed(context, token, weights, table, ahead);
+  const BufferId of_token = begin_streams(
+      context, token, replicated_linear(context, token, weights.token_projection, embedded, "mtp token projection"));
+  const BufferId sum = context.activation(streams);
+  context.kernel(OpKind::add, {}, "mtp streams", {context.builder.view(of_streams, 0, streams), of_token}, {sum});
+  tape.push([=](Context& c, BufferId dy) {
+    token.backward(c, dy);
+    return c.builder.view(hidden.backward(c, c.builder.view(dy, 0, by_stream)), 0, streams);
+  });
+  return sum;
 }
 
 /// Labels what the tape does from here on backwards as belonging to `layer`.
@@ -51,8 +76,8 @@ BufferId predict_further(Context& context, Tape& tape, const MtpDepth& weights, 
   const auto number = static_cast<std::int16_t>(context.scenario.model.layers + ahead - 1);
   enter_backwards(tape, -1);
   context.layer = number;
-  const BufferId joined = join_with_token(context, tape, weights, table, ahead, h);
-  const BufferId x = replicated_linear(context, tape, weights.projection, joined, "mtp projection");
+  const BufferId x = weights.end.streams ? project_streams(context, tape, weights, table, ahead, h)
+                                         : project_joined(context, tape, weights, table, ahead, h);
   const BufferId y = layer(context, tape, weights.layer, x);
   context.layer = -1;
   enter_backwards(tape, number);
@@ -86,10 +111,12 @@ LossTerm further_term(const Context& context, std::size_t depth) {
 
 }  // namespace
 
-MtpParameters declare_mtp(const Context& context, ChunkParameters& parameters, const ParameterId* table) {
+MtpParameters declare_mtp(const Context& context, ChunkParameters& parameters, const ParameterId* table, bool ends_streams) {
   const ModelSpec& model = context.scenario.model;
   MtpParameters weights;
   if (model.mtp_depth == 0) return weights;
+  if (ends_streams && model.hyper.enabled())
+    weights.streams = declare_hyper_connection(context, parameters, "final_streams", false);
   weights.tokens = table != nullptr ? *table : declare_token_table(context, parameters);
   for (std::int64_t k = 0; k < model.mtp_depth; ++k) {
     const std::string name = "mtp" + std::to_string(k + 1);
@@ -97,9 +124,14 @@ MtpParameters declare_mtp(const Context& context, ChunkParameters& parameters, c
     MtpDepth depth;
     depth.hidden_norm = declare_norm(context, parameters, name + ".hidden_norm");
     depth.token_norm = declare_norm(context, parameters, name + ".token_norm");
-    depth.projection = parameters.declare(replicated_matrix(context, {{name + ".projection", h, 2 * h, 0, 0, h, 2 * h}}));
+    const std::int64_t columns = model.hyper.enabled() ? h : 2 * h;
+    const auto matrix = [&](const char* tensor, std::int64_t width) {
+      return parameters.declare(replicated_matrix(context, {{name + tensor, h, width, 0, 0, h, width}}));
+    };
+    depth.projection = matrix(".projection", columns);
+    if (model.hyper.enabled()) depth.token_projection = matrix(".token_projection", h);
     depth.layer = declare_layer(context, parameters, model.layers + k);
-    depth.final_norm = declare_norm(context, parameters, name + ".final_norm");
+    depth.end = declare_end(context, parameters, name + ".", true);
     weights.depths.push_back(depth);
   }
   return weights;
@@ -113,7 +145,7 @@ void losses(Context& context, Tape& tape, const LossParameters& next, const MtpP
     const LossTerm term = further_term(context, predictions.size());
     Prediction& prediction = predictions.emplace_back();
     h = predict_further(context, prediction.module, depth, further.tokens, term.ahead, h);
-    loss(context, prediction.loss, {depth.final_norm, next.head}, h, term);
+    loss(context, prediction.loss, {depth.end, next.head}, h, term);
   }
   tape.push([of_next = std::move(of_next), predictions = std::move(predictions)](Context& c, BufferId) {
     BufferId dh = no_id;
@@ -127,20 +159,21 @@ void losses(Context& context, Tape& tape, const LossParameters& next, const MtpP
 }
 
 BufferId predict_for_another(Context& context, Tape& tape, const MtpParameters& further, BufferId x) {
-  std::vector<BufferId> states{x};
+  Tape end;
+  std::vector<BufferId> states{further.streams ? end_streams(context, end, *further.streams, x) : x};
   std::vector<Prediction> predictions;  // whose loss is the norm's part of it
   for (BufferId h = x; const MtpDepth& depth : further.depths) {
     Prediction& prediction = predictions.emplace_back();
     h = predict_further(context, prediction.module, depth, further.tokens, static_cast<std::int32_t>(predictions.size()), h);
-    states.push_back(norm(context, prediction.loss, depth.final_norm, h, "final norm"));
+    states.push_back(end_of_layers(context, prediction.loss, depth.end, h));
   }
-  tape.push([predictions = std::move(predictions)](Context& c, BufferId gradients) {
+  tape.push([end = std::move(end), predictions = std::move(predictions)](Context& c, BufferId gradients) {
     BufferId dh = no_id;
     for (std::size_t k = predictions.size(); k-- > 0;) {
       const BufferId from_loss = predictions[k].loss.backward(c, state_of(c, gradients, k + 1));
       dh = predictions[k].module.backward(c, dh == no_id ? from_loss : add(c, from_loss, dh));
     }
-    return add(c, state_of(c, gradients, 0), dh);
+    return add(c, end.backward(c, state_of(c, gradients, 0)), dh);
   });
   return join_states(context, states);
 }

@@ -154,7 +154,8 @@ class MuonUpdate {
 }  // namespace
 
 bool is_muon_matrix(const std::string& tensor) {
-  return tensor.find('.') != std::string::npos && !is_vector(tensor) && !is_convolution(tensor);
+  return tensor.find('.') != std::string::npos && !is_vector(tensor) && !is_convolution(tensor) &&
+         !tensor.ends_with("final_streams");
 }
 
 void update_by_muon(Context& context, const Bucket& bucket, const MuonMatrix& matrix, BufferId norm) {

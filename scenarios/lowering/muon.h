@@ -5,8 +5,9 @@
 namespace tandem::scenarios {
 
 /// Whether Muon updates the tensor: a matrix inside the layers, or of what predicts further tokens. Adam updates the token and
-/// position tables and the head, norms, biases, short convolutions and what each head has one number of (Liu et al. 2025,
-/// arXiv 2502.16982, section 2.2). By its name: the numbers of layers and depths stand before a dot.
+/// position tables and the head, the gates that end several residual streams, norms, biases, short convolutions and what each
+/// head has one number of (Liu et al. 2025, arXiv 2502.16982, section 2.2). By its name: the numbers of layers and depths stand
+/// before a dot.
 bool is_muon_matrix(const std::string& tensor);
 
 /// Updates one matrix that this rank owns (runtime/ops/muon.h): its whole, or its shard where tensor-parallel ranks (of an

@@ -27,7 +27,7 @@ BufferId PipelineLink::receive(Direction direction, std::int64_t states) {
   const bool forward = direction == Direction::forward;
   if (placement_.turns_after(forward ? part() - 1 : part())) return handed_.extract({direction, context_.micro_batch}).mapped();
   const LocalSizes& n = context_.sizes;
-  const std::int64_t width = residual_width(context_);
+  const std::int64_t width = states > 1 ? n.hidden : residual_width(context_);  // several states are ends of streams
   const BufferId data = context_.activation(Shape(states * n.sequence_shard, n.batch, width));
   const BufferId arriving = scatters() ? context_.gathered(Shape(states * n.sequence_shard / n.tp, n.batch, width)) : data;
   const Channel through = channel(direction, placement_.descends(context_.chunk));

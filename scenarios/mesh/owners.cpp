@@ -9,8 +9,12 @@ namespace tandem::scenarios {
 namespace {
 
 /// At most so many weights of one layer have matrices: latent attention's five, a mixture's five, the projection of what predicts
-/// further tokens.
-constexpr std::int64_t most_of_layer = 11;
+/// further tokens; an indexer's three, the latent projections of experts, what attention to compressed keys has beyond that to
+/// latents, and of several residual streams the gates of both halves and the projection of a later token.
+std::int64_t most_of_layer(const ModelSpec& model) {
+  return 11 + (model.indexer.enabled() ? 3 : 0) + (model.moe.latent > 0 ? 2 : 0) + (model.compressed.enabled() ? 6 : 0) +
+         (model.hyper.enabled() ? 3 : 0);
+}
 
 /// At most so many weights of a model chunk have matrices.
 std::int64_t most_of_chunk(const Scenario& scenario) {
@@ -20,7 +24,7 @@ std::int64_t most_of_chunk(const Scenario& scenario) {
   const std::int64_t ends = 2;  // the embedding and the loss may take a layer's place
   const std::int64_t layers =
       std::max({divide_up(scenario.model.layers + ends, others), p.first_stage_layers, p.last_stage_layers});
-  return most_of_layer * (divide_up(layers, p.vpp) + scenario.model.mtp_depth);
+  return most_of_layer(scenario.model) * (divide_up(layers, p.vpp) + scenario.model.mtp_depth);
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ enum class HfMixers : std::uint8_t {
   chunked,      ///< every `no_rope_layer_interval`-th in full, those before it in chunks; or as `no_rope_layers` says
   gated_delta,  ///< every `full_attention_interval`-th in full, those before it by a gated delta net
   lettered,     ///< a letter for each layer, which is one half: `hybrid_override_pattern`
-  listed        ///< a number for each layer, 0 for lightning attention: `attn_type_list`; else every second one
+  listed,       ///< a number for each layer, 0 for lightning attention: `attn_type_list`; else every second one
+  compressed    ///< positions of a compressed key of each layer, 0 for none: `compress_ratios`
 };
 
 /// Which layers have experts.

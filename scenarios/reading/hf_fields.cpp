@@ -34,6 +34,7 @@ constexpr std::string_view without_effect[] = {
     // numbers inside a kernel
     "attn_scale",
     "floor_scale",
+    "hc_eps",
     "layer_norm_eps",
     "layer_norm_epsilon",
     "norm_eps",
@@ -113,6 +114,8 @@ constexpr HfNotModelled not_modelled[] = {
     {"audio_config", HfWithout::the_same, "the encoder of sound is left out, and the model is the language model alone"},
     {"quantization_config", HfWithout::the_same,
      "how the file keeps its weights is not what training computes in; training.precision says that"},
+    {"expert_dtype", HfWithout::the_same,
+     "how the file keeps the weights of experts is not what training computes in; training.precision says that"},
     {"clip_qkv", HfWithout::the_same, "the clipping of queries, keys and values is not modelled"},
     {"attn_temperature_tuning", HfWithout::the_same, "scores that positions scale are not modelled"},
     {"mtp_hybrid_override_pattern", HfWithout::the_same, "what predicts further tokens has attention and an MLP or experts here"},

@@ -94,6 +94,27 @@ Mixers listed_mixers(HfConfig& config, std::int64_t layers) {
   return mixers;
 }
 
+/// As DeepSeek's inference/model.py reads them: an indexer chooses among the keys of 4 positions. Behind those of the layers may
+/// stand the ratios of what predicts further tokens.
+Mixers compressed_mixers(HfConfig& config, std::int64_t layers) {
+  const std::string field = "compress_ratios";
+  const std::vector<std::int64_t> ratios = config.integers(field);
+  if (ratios.empty() && config.has("layer_types")) return {};  // which says the same
+  if (static_cast<std::int64_t>(ratios.size()) < layers)
+    config.fail(field, field + " lists " + std::to_string(ratios.size()) + " layers, expected num_hidden_layers, " +
+                           std::to_string(layers) + ", and those that predict further tokens");
+  Mixers mixers{.of_layers = {}, .field = field};
+  for (const std::int64_t ratio : ratios)
+    mixers.of_layers.push_back(ratio == 0   ? Mixer::sliding_attention
+                               : ratio == 4 ? Mixer::compressed_sparse_attention
+                                            : Mixer::heavily_compressed_attention);
+  const auto further = mixers.of_layers.begin() + layers;
+  if (std::any_of(further, mixers.of_layers.end(), has_compressed_keys))
+    config.fail(field, field + " has compressed keys where further tokens are predicted, expected 0 behind the model's layers");
+  mixers.of_layers.erase(further, mixers.of_layers.end());
+  return mixers;
+}
+
 /// With a window, the layers above `max_window_layers` attend in it.
 Mixers upper_mixers(HfConfig& config, std::int64_t layers) {
   const bool slides = config.boolean("use_sliding_window", false);
@@ -127,6 +148,8 @@ Mixers mixers_by_family(HfConfig& config, std::int64_t layers) {
     case HfMixers::listed: {
       return listed_mixers(config, layers);
     }
+    case HfMixers::compressed:
+      return compressed_mixers(config, layers);
     case HfMixers::lettered:
       break;  // see put_letters
   }
@@ -206,7 +229,7 @@ void put_layer_types(HfConfig& config, YamlNode& model) {
   YamlNode types = list_of(shortest(mixers.of_layers));
   types.place = config.place(mixers.field);
   put(model, "layer_types", std::move(types));
-  if (has(Mixer::sliding_attention)) {
+  if (has(Mixer::sliding_attention) || config.family().mixers == HfMixers::compressed) {
     config.require({"sliding_window"});
     config.copy(model, "window", "sliding_window");
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/base/nearest.h"
+#include "scenarios/reading/hf_compressed.h"
 #include "scenarios/reading/hf_config.h"
 #include "scenarios/reading/hf_fields.h"
 #include "scenarios/reading/hf_layers.h"
@@ -54,6 +55,7 @@ class HfModelReader {
     mamba();
     linear_attention();
     lightning_attention();
+    if (is_compressed()) put_hyper_connections(config_, model_);
     further_tokens();
     biases();
     what_is_left();
@@ -66,6 +68,7 @@ class HfModelReader {
   std::vector<std::string> unused_, notes_;
 
   const HfFamily& family() const { return config_.family(); }
+  bool is_compressed() const { return family().mixers == HfMixers::compressed; }
   void note(const Place& place, const std::string& sentence) { notes_.push_back(placed(place, sentence)); }
 
   void needed(const char* key, std::initializer_list<std::string_view> fields) {
@@ -76,7 +79,10 @@ class HfModelReader {
   void sizes() {
     needed("layers", {"num_hidden_layers"});
     needed("hidden", {"hidden_size"});
-    needed("ffn", {"intermediate_size_mlp", "intermediate_size"});  // Llama 4 has the experts' under the second name
+    if (is_compressed() && !config_.has("intermediate_size"))
+      needed("ffn", {"moe_intermediate_size"});  // which all layers have
+    else
+      needed("ffn", {"intermediate_size_mlp", "intermediate_size"});  // Llama 4 has the experts' under the second name
     put(model_, "gated", family().gated, config_.type_place());
     const std::string_view field = config_.first_of({"glu_function", "hidden_activation", "mlp_hidden_act", "hidden_act"});
     if (const MlpFunction function = mlp_function(field); function != (family().gated ? MlpFunction::silu : MlpFunction::gelu))
@@ -142,7 +148,10 @@ class HfModelReader {
       config_.copy(model_, "kv_heads", "num_key_value_heads");
       config_.copy(model_, "head_dim", config_.first_of({"head_dim", "attention_head_dim"}));
     }
-    indexer(is_latent);
+    if (is_compressed())
+      put_compressed_attention(config_, model_);
+    else
+      indexer(is_latent);
     norms_of_heads(is_latent);
     if (config_.boolean("attn_output_gate", false)) put(model_, "attention_gate", true, config_.place("attn_output_gate"));
     if (config_.is_set("attention_multiplier")) config_.copy(model_, "attention_scale", "attention_multiplier");
@@ -215,13 +224,17 @@ class HfModelReader {
       for (const char* follows : {"rope_theta", "partial_rotary_factor"}) config_.has(follows);
       return put(model_, "max_positions", std::int64_t{0}, config_.type_place());
     }
-    copy_rope("rotary_base", {"rope_theta"}, "full_attention", "rope_theta");
+    copy_rope("rotary_base", {"rope_theta"}, is_compressed() ? "main" : "full_attention", "rope_theta");
     if (model_.find("rotary_base") == nullptr) put(model_, "rotary_base", std::int64_t{10'000}, config_.type_place());
     copy_rope("sliding_rotary_base", {"rope_local_base_freq"}, "sliding_attention", "rope_theta");
     const YamlNode* sliding = model_.find("sliding_rotary_base");
     if (sliding != nullptr && sliding->text == model_.find("rotary_base")->text) model_.erase("sliding_rotary_base");
-    rotated_share();
-    stretched_angles();
+    if (is_compressed()) {
+      for (const char* follows : {"partial_rotary_factor", "rope_scaling"}) config_.has(follows);
+    } else {
+      rotated_share();
+      stretched_angles();
+    }
     if (family().mixers == HfMixers::chunked) put(model_, "rotary_full_attention", false, config_.type_place());
   }
 
@@ -264,6 +277,7 @@ class HfModelReader {
     if (family().gated_shared && moe.find("shared_experts") != nullptr) put(moe, "shared_gate", true, config_.type_place());
     const std::string_view loss = config_.first_of({"router_aux_loss_coef", "aux_loss_alpha"});
     if (!loss.empty()) config_.copy(moe, "balance_loss", loss);
+    if (is_compressed()) put_hash_layers(config_, moe);
     if (config_.boolean("seq_aux", false)) put(moe, "balance_scope", "sequence", config_.place("seq_aux"));
   }
 

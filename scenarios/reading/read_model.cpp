@@ -36,9 +36,21 @@ IndexerSpec read_indexer(const Reader& model) {
   return spec;
 }
 
+YarnSpec read_yarn(const Reader& section, const std::string& name) {
+  const Reader yarn(section.child("yarn"), name, {"factor", "original_positions", "beta_fast", "beta_slow"});
+  YarnSpec spec;
+  if (!section.has("yarn")) return spec;
+  const Range<double> turns{1e-3, 1e6};
+  spec.factor = yarn.number("factor", {1, 1e6});
+  spec.original_positions = yarn.integer("original_positions", {1, 1'073'741'824});
+  spec.beta_fast = yarn.number("beta_fast", turns, spec.beta_fast);
+  spec.beta_slow = yarn.number("beta_slow", turns, spec.beta_slow);
+  return spec;
+}
+
 CompressedAttentionSpec read_compressed(const Reader& model) {
   const Reader keys(model.child("compressed_attention"), "model.compressed_attention",
-                    {"q_rank", "rope_dim", "sparse_ratio", "heavy_ratio", "output_groups", "output_rank", "rotary_base",
+                    {"q_rank", "rope_dim", "sparse_ratio", "heavy_ratio", "output_groups", "output_rank", "rotary_base", "yarn",
                      "index_heads", "index_head_dim", "index_top_k", "index_loss_coefficient"});
   CompressedAttentionSpec spec;
   if (!model.has("compressed_attention")) return spec;
@@ -50,6 +62,7 @@ CompressedAttentionSpec read_compressed(const Reader& model) {
   spec.output_groups = keys.integer("output_groups", {1, 65'536}, spec.output_groups);
   spec.output_rank = keys.integer("output_rank", width);
   spec.rotary_base = keys.number("rotary_base", {1, 1e12}, spec.rotary_base);
+  spec.yarn = read_yarn(keys, "model.compressed_attention.yarn");
   spec.index_heads = keys.integer("index_heads", {0, 65'536}, 0);
   spec.index_head_dim = keys.integer("index_head_dim", {1, 65'536}, spec.index_head_dim);
   spec.index_top_k = keys.integer("index_top_k", positions, spec.index_top_k);
@@ -362,6 +375,15 @@ YamlNode indexer_section(const IndexerSpec& indexer) {
   return node;
 }
 
+YamlNode yarn_section(const YarnSpec& yarn) {
+  YamlNode node = make_node(YamlNode::Kind::mapping, {});
+  put(node, "factor", yarn.factor);
+  put(node, "original_positions", yarn.original_positions);
+  put(node, "beta_fast", yarn.beta_fast);
+  put(node, "beta_slow", yarn.beta_slow);
+  return node;
+}
+
 YamlNode compressed_section(const CompressedAttentionSpec& spec) {
   YamlNode node = make_node(YamlNode::Kind::mapping, {});
   put(node, "q_rank", spec.q_rank);
@@ -371,6 +393,7 @@ YamlNode compressed_section(const CompressedAttentionSpec& spec) {
   put(node, "output_groups", spec.output_groups);
   put(node, "output_rank", spec.output_rank);
   put(node, "rotary_base", spec.rotary_base);
+  if (spec.yarn.stretches()) put(node, "yarn", yarn_section(spec.yarn));
   put(node, "index_heads", spec.index_heads);
   put(node, "index_head_dim", spec.index_head_dim);
   put(node, "index_top_k", spec.index_top_k);

@@ -15,7 +15,7 @@ class Parameters {
     const std::int64_t positions = m_.rotary ? 0 : m_.max_positions * m_.hidden;
     std::int64_t sum = tables + positions + norm(m_.hidden) + streams(m_.hyper.streams, 1);
     for (std::int64_t l = 0; l < m_.layers + m_.mtp_depth; ++l) sum += layer(l);
-    const std::int64_t further = 2 * norm(m_.hidden) + 2 * m_.hidden * m_.hidden + norm(m_.hidden);
+    const std::int64_t further = 2 * norm(m_.hidden) + 2 * m_.hidden * m_.hidden + norm(m_.hidden) + streams(m_.hyper.streams, 1);
     return sum + m_.mtp_depth * further + encoder();
   }
 

@@ -43,6 +43,16 @@ struct IndexerSpec {
   bool enabled() const { return heads > 0; }
 };
 
+/// How rotary angles are stretched for sequences longer than those of pre-training (YaRN, arXiv 2309.00071): see
+/// runtime/ops/rotation.h.
+struct YarnSpec {
+  double factor = 1;  ///< 1: they are as they are
+  std::int64_t original_positions = 4096;
+  double beta_fast = 32, beta_slow = 1;
+
+  bool stretches() const { return factor > 1; }
+};
+
 /// Attention whose heads share one key, beside keys that stand for several positions (DeepSeek-V4, section 2.3), in layers of
 /// sliding, compressed sparse or heavily compressed attention.
 struct CompressedAttentionSpec {
@@ -54,6 +64,7 @@ struct CompressedAttentionSpec {
   double rotary_base = 160'000;                      ///< of layers with compressed keys
   std::int64_t index_heads = 0, index_head_dim = 128, index_top_k = 512;
   double index_loss_coefficient = 0.01;
+  YarnSpec yarn = {};  ///< of layers with compressed keys
 
   bool enabled() const { return q_rank > 0; }
   std::int64_t ratio_of(Mixer mixer) const { return mixer == Mixer::compressed_sparse_attention ? sparse_ratio : heavy_ratio; }
@@ -344,7 +355,7 @@ struct ModelSpec {
   MambaSpec mamba;
   LinearAttentionSpec linear_attention;
   LightningSpec lightning;
-  std::int64_t mtp_depth = 0;          ///< tokens predicted beyond the next one, by one more layer each, with full attention
+  std::int64_t mtp_depth = 0;          ///< tokens predicted beyond the next one, by one more layer each
   std::vector<LayerType> layer_types;  ///< of the layers, over and over; empty: full attention in all
   std::int64_t window = 0;             ///< positions that sliding attention sees, the query's own among them
   std::int64_t attention_chunk = 0;    ///< positions that see each other alone in chunked attention
@@ -354,9 +365,12 @@ struct ModelSpec {
   /// Of a layer, or beyond the last of what predicts further tokens.
   LayerKind layer_kind(std::int64_t layer) const {
     const bool further = layer_types.empty() || layer >= layers;
-    const LayerType type = further ? LayerType{} : layer_types[static_cast<std::size_t>(layer) % layer_types.size()];
+    const LayerType type = further ? further_type() : layer_types[static_cast<std::size_t>(layer) % layer_types.size()];
     return {type.mixer, type.feed.value_or(moe.in_layer(layer) ? Feed::experts : Feed::dense)};
   }
+  /// Of what predicts further tokens: full attention, or beside compressed keys that to the window alone (DeepSeek-V4, whose
+  /// `compress_ratios` end with 0).
+  LayerType further_type() const { return {compressed.enabled() ? Mixer::sliding_attention : Mixer::full_attention}; }
 
   /// The encoder's layers as those of a model.
   ModelSpec of_encoder() const;

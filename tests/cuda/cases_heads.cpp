@@ -63,6 +63,21 @@ void append_latent_heads(std::vector<OperationCase>& cases, DType type, int nope
                    {read(q, type, 1), read(v, type, 2), write(keys_values, type), write(shared, type)}});
 }
 
+/// Of rows that stand for several positions each, with stretched angles.
+void append_stretched(std::vector<OperationCase>& cases, DType type) {
+  const MlaHeadsAttributes attributes{.rope_dim = 12,
+                                      .positions = {.start = {0, 0}, .length = {5, 0}},
+                                      .stride = 4,
+                                      .yarn = {.factor = 16, .original = 32, .beta_fast = 4, .beta_slow = 1}};
+  const Shape heads(5, 2, 1, 20), rows(5, 2, 20);
+  const auto name = join_name(std::string(name_of(type)), "stretched");
+  cases.push_back({join_name("mla_queries", name), OpKind::mla_queries, attributes, {read(rows, type, 1), write(heads, type)}});
+  cases.push_back({join_name("mla_queries_backward", name),
+                   OpKind::mla_queries_backward,
+                   attributes,
+                   {read(heads, type, 1), write(rows, type)}});
+}
+
 /// Rotations that count from the start of each document, of two sequences in four parts.
 void append_documents(std::vector<OperationCase>& cases, DType type) {
   const Positions runs{.start = {2, 9}, .length = {2, 3}};
@@ -103,6 +118,7 @@ std::vector<OperationCase> heads_cases() {
     for (const auto& [head_dim, rotated] : {std::pair(64, 0), std::pair(64, 32), std::pair(10, 6), std::pair(48, 16)})
       append_rotations(cases, type, head_dim, rotated);
     append_documents(cases, type);
+    append_stretched(cases, type);
     append_latent_heads(cases, type, 32, 16, 24);
     append_latent_heads(cases, type, 5, 6, 3);
     append_latent_heads(cases, type, 0, 64, 128);

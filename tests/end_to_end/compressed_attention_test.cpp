@@ -56,6 +56,39 @@ INSTANTIATE_TEST_SUITE_P(
                     "parallelism.cp=2 parallelism.cp_method=all-gather parallelism.pp=2 training.schedule=zb-h1 parallelism.dp=2 "
                     "parallelism.zero=2"));
 
+const std::string stretched =
+    "model.compressed_attention.yarn.factor=4 model.compressed_attention.yarn.original_positions=8 "
+    "model.compressed_attention.yarn.beta_fast=2 model.compressed_attention.yarn.beta_slow=0.25 ";
+
+// What predicts further tokens attends to the window alone, beside streams and without.
+INSTANTIATE_TEST_SUITE_P(
+    FurtherTokens, CompressedSteps,
+    testing::Values("model.mtp_depth=1", "model.mtp_depth=2 parallelism.tp=2 parallelism.sp=true parallelism.pp=2",
+                    "model.mtp_depth=1 model.hyper_connections.streams=2 parallelism.tp=2 parallelism.pp=2 parallelism.dp=2",
+                    "model.mtp_depth=1 parallelism.cp=2 parallelism.cp_method=all-gather training.recompute=full",
+                    "model.mtp_depth=1 model.hyper_connections.streams=3 model.moe.experts=8 model.moe.top_k=2 model.moe.ffn=24 "
+                    "model.moe.hash_layers=1 model.moe.capacity_factor=2 model.moe.expert_bias=true "
+                    "model.moe.score_function=sigmoid parallelism.ep=2 parallelism.dp=2 parallelism.zero=2"));
+
+TEST(CompressedStep, PredictsFurtherTokensFromTheWindow) {
+  const Scenario scenario = tiny_model(words(v4 + "model.mtp_depth=2"));
+  for (std::int64_t layer = scenario.model.layers; layer < scenario.model.layers + 2; ++layer)
+    EXPECT_EQ(scenario.model.layer_kind(layer).mixer, Mixer::sliding_attention);
+  const Dag dag = lower(scenario, make_world(scenario, false));
+  const auto further = static_cast<std::int16_t>(scenario.model.layers);
+  for (const Task& task : dag.tasks) EXPECT_TRUE(task.op != OpKind::compress_keys || task.layer < further);
+}
+
+class StretchedSteps : public testing::TestWithParam<const char*> {};
+
+TEST_P(StretchedSteps, AreTheUnshardedStep) {
+  EXPECT_LT(largest_difference(tiny_model(words(v4 + stretched + GetParam()))), 3e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Meshes, StretchedSteps,
+                         testing::Values("parallelism.tp=2 parallelism.sp=true parallelism.pp=2",
+                                         "parallelism.cp=2 parallelism.cp_method=all-gather training.recompute=selective"));
+
 /// Its loss and gradients.
 struct Outcome {
   double loss = 0;
@@ -94,8 +127,21 @@ TEST(CompressedStep, TrainsItsIndexersApart) {
   EXPECT_GT(of_indexers, 0);
 }
 
+// Angles of layers with compressed keys are stretched, those of the window alone are not; a factor of 1 stretches none.
+TEST(CompressedStep, StretchesTheAnglesOfCompressedKeysAlone) {
+  EXPECT_NE(outcome_of(v4).loss, outcome_of(v4 + stretched).loss);
+  EXPECT_EQ(outcome_of(v4).loss, outcome_of(v4 + stretched + "model.compressed_attention.yarn.factor=1").loss);
+  const Scenario scenario = tiny_model(words(v4 + stretched + "model.mtp_depth=1"));
+  const Dag dag = lower(scenario, make_world(scenario, false));
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    if (dag.tasks[id].op != OpKind::mla_queries) continue;
+    const bool alone = scenario.model.layer_kind(dag.tasks[id].layer).mixer == Mixer::sliding_attention;
+    EXPECT_EQ(std::get<MlaHeadsAttributes>(kernel_of(dag, id).attributes).yarn.factor, alone ? 1 : 4);
+  }
+}
+
 TEST(CompressedStep, HasTheParametersOfTheFormula) {
-  for (const std::string model : {"", "model.attention_sinks=false "}) {
+  for (const std::string model : {"", "model.mtp_depth=1 model.hyper_connections.streams=2 ", "model.attention_sinks=false "}) {
     const Scenario scenario = tiny_model(words(v4 + model));
     const Dag dag = lower(scenario, make_world(scenario, true));
     std::int64_t count = 0;
@@ -108,6 +154,17 @@ TEST(CompressedStep, FoldsLikeAnyOther) {
   EXPECT_EQ(expect_equal_when_folded(
                 tiny_cluster(words(v4 + "parallelism.tp=4 parallelism.sp=true parallelism.pp=2 parallelism.dp=2"))),
             2U);
+  // Zigzag chunks do not see equally many keys of a window and of several positions each.
+  EXPECT_EQ(expect_equal_when_folded(tiny_cluster(
+                words(attention + "model.layer_types=[heavily_compressed_attention] parallelism.tp=2 parallelism.cp=4 "
+                                  "parallelism.cp_method=all-gather training.micro_batch=2"))),
+            4U);
+  // Of sixteen replicas some own matrices that Muon updates, others do not.
+  EXPECT_GE(expect_equal_when_folded(
+                tiny_cluster(words(attention + "model.layers=1 model.layer_types=[compressed_sparse_attention] "
+                                               "model.hyper_connections.streams=2 model.mtp_depth=1 "
+                                               "training.optimizer=muon parallelism.dp=32 training.global_batch=32"))),
+            1U);
 }
 
 }  // namespace

@@ -38,6 +38,17 @@ INSTANTIATE_TEST_SUITE_P(
         "model.layer_types=[attention,mlp] parallelism.tp=2",
         "model.moe.experts=8 model.moe.top_k=2 model.moe.ffn=24 parallelism.ep=2 parallelism.dp=2"));
 
+// What predicts further tokens takes the streams before they end, and ends its own.
+INSTANTIATE_TEST_SUITE_P(
+    FurtherTokens, Streams,
+    testing::Values("model.mtp_depth=1", "model.mtp_depth=2 parallelism.tp=2 parallelism.sp=true training.micro_batch=2",
+                    "model.mtp_depth=1 parallelism.tp=2 parallelism.cp=2",
+                    "model.mtp_depth=2 model.tied_embeddings=true parallelism.pp=2 parallelism.dp=2 parallelism.zero=1",
+                    "model.mtp_depth=2 parallelism.dp=2 parallelism.zero=3 training.recompute=full",
+                    "model.mtp_depth=1 parallelism.pp=2 training.schedule=zb-h1 parallelism.tp=2 parallelism.sp=true",
+                    "model.mtp_depth=1 training.optimizer=muon parallelism.tp=2 parallelism.dp=2",
+                    "model.mtp_depth=1 parallelism.pp=2 parallelism.vpp=2 training.schedule=interleaved-1f1b"));
+
 TEST(StreamStep, FoldsLikeAnyOther) {
   EXPECT_EQ(expect_equal_when_folded(
                 tiny_cluster(words(streams + "parallelism.tp=4 parallelism.sp=true parallelism.pp=2 parallelism.dp=2"))),
@@ -56,6 +67,21 @@ TEST(StreamStep, HoldsTheParametersOfItsFormula) {
             halves * (n * (n + 2) * (n * h + 1) + 3) + n * (n * h + 1) + 1);
 }
 
+// Each depth: norms of the streams, of the token and at the end, projections of a stream and of the token, a layer, and gates
+// that end its streams.
+TEST(StreamStep, HoldsTheParametersOfFurtherTokens) {
+  const Scenario without = tiny_model(words(streams)), with = tiny_model(words(streams + "model.mtp_depth=2"));
+  const Dag dag = lower(with, make_world(with, true));
+  std::int64_t count = 0;
+  for (const ParameterShard& shard : dag.shards) count += shard.rows * shard.columns;
+  EXPECT_EQ(count, parameter_count(with.model));
+  ModelSpec shorter = without.model;
+  --shorter.layers;
+  const std::int64_t layer = parameter_count(without.model) - parameter_count(shorter);
+  const std::int64_t h = with.model.hidden, n = 3;
+  EXPECT_EQ(count - parameter_count(without.model), 2 * (layer + 3 * h + 2 * h * h + n * (n * h + 1) + 1));
+}
+
 /// The sum over the kernels so named.
 Flops flops_of(const Dag& dag, std::string_view name) {
   Flops flops = 0;
@@ -70,6 +96,21 @@ TEST(StreamStep, ComputesTheFlopsOfItsFormula) {
   const Dag a = lower(one, make_world(one, false)), b = lower(several, make_world(several, false));
   const double more = b.info.model_flops_per_token - a.info.model_flops_per_token;
   EXPECT_NEAR(flops_of(b, "hyper map"), more * static_cast<double>(b.info.tokens), 1e-9 * flops_of(b, "hyper map"));
+}
+
+// One product of the token, and one of each stream.
+TEST(StreamStep, ComputesTheFlopsOfFurtherTokens) {
+  const Scenario scenario = tiny_model(words(streams + "model.mtp_depth=2"));
+  const Dag dag = lower(scenario, make_world(scenario, false));
+  const auto h = static_cast<double>(scenario.model.hidden), tokens = static_cast<double>(dag.info.tokens);
+  EXPECT_EQ(flops_of(dag, "mtp projection"), 2 * 3 * 3 * 2 * h * h * tokens);
+  EXPECT_EQ(flops_of(dag, "mtp token projection"), 2 * 3 * 2 * h * h * tokens);
+  Flops of_model = 0;
+  for (const char* name : {"mtp projection", "mtp token projection", "hyper map"}) of_model += flops_of(dag, name);
+  ModelSpec one = scenario.model;
+  one.hyper = {};
+  const double without = model_flops_per_token(one, scenario.training.sequence) - 2 * 3 * 2 * 2 * h * h;
+  EXPECT_NEAR(model_flops_per_token(scenario.model, scenario.training.sequence) - without, of_model / tokens, 1e-6 * without);
 }
 
 // What goes from stage to stage is as wide as all streams.
@@ -114,6 +155,15 @@ TEST(HashedExperts, AreThoseOfTheFirstLayers) {
     const auto routing = std::get<RoutingAttributes>(kernel_of(dag, id).attributes);
     EXPECT_EQ(routing.hashed, dag.tasks[id].layer < 2);
     EXPECT_EQ(routing.biased, !routing.hashed);
+  }
+}
+
+TEST(HashedExperts, AreNotOfFurtherTokens) {
+  const Scenario scenario = tiny_model(words(hashed + "model.moe.capacity_factor=2 model.moe.hash_layers=64 model.mtp_depth=1"));
+  const Dag dag = lower(scenario, make_world(scenario, false));
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    if (dag.tasks[id].op != OpKind::route) continue;
+    EXPECT_EQ(std::get<RoutingAttributes>(kernel_of(dag, id).attributes).hashed, dag.tasks[id].layer < scenario.model.layers);
   }
 }
 

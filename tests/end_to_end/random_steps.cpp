@@ -5,6 +5,7 @@
 #include <iterator>
 #include <numeric>
 #include <random>
+#include <string_view>
 
 #include "scenarios/reading/load.h"
 #include "tests/end_to_end/tiny.h"
@@ -47,6 +48,23 @@ class StepDraw {
     residuals();
     encoder();
     gates();
+    return std::move(step_);
+  }
+
+  /// The same, and fields that came later.
+  RandomStep draw_newer() {
+    step_ = draw();
+    compressed();
+    streams();
+    if (experts_ && !is_set("model.moe.node_limit")) set("model.moe.hash_layers", {"", "1", "2"});
+    if (!latent_) {
+      if (!is_set("model.qk_norm")) set("model.qk_norm", {"", "unit"});
+      set("model.rope_scaling", {"", "yarn"});
+    }
+    if (is("training.optimizer=muon")) set("training.muon_tp", {"distributed", "blockwise"});
+    if (is("training.precision=fp8") || is("training.precision=fp4"))
+      for (const char* field : {"gathers_casts", "norm_casts", "sums_after_weights"})
+        set("training.framework." + std::string(field), {"", "true", "false"});
     return std::move(step_);
   }
 
@@ -393,6 +411,60 @@ class StepDraw {
     if (method == "powersgd") set("training.compressor.rank", {"", "3"});
   }
 
+  void leave_out(std::initializer_list<std::string_view> beginnings) {
+    std::erase_if(step_.overrides, [&](const std::string& one) {
+      return std::ranges::any_of(beginnings, [&](std::string_view beginning) { return one.starts_with(beginning); });
+    });
+  }
+
+  /// Attention to compressed keys in place of any other, with what it does not go with.
+  void compressed() {
+    if (!one_in(2)) return;
+    leave_out({"model.kv_heads",
+               "model.qk_norm",
+               "model.rotary",
+               "model.max_positions",
+               "model.attention_",
+               "model.linear_",
+               "model.mla.",
+               "model.indexer.",
+               "model.layer_types",
+               "model.window",
+               "model.causal",
+               "model.mamba.",
+               "model.lightning_attention.",
+               "model.residual.linear",
+               "training.attention",
+               "training.fp8_attention",
+               "training.documents.",
+               "parallelism.dynamic_cp",
+               "parallelism.cp_method",
+               "parallelism.cp_ulysses"});
+    if (is_set("training.recompute") && latent_) leave_out({"training.recompute"});
+    latent_ = true;  // what other attention has is not drawn
+    if (cp_ > 1) step_.overrides.emplace_back("parallelism.cp_method=all-gather");
+    step_.overrides.insert(
+        step_.overrides.end(),
+        {"model.kv_heads=1", "model.head_dim=8", "model.compressed_attention.q_rank=12", "model.compressed_attention.rope_dim=4",
+         "model.compressed_attention.sparse_ratio=2", "model.compressed_attention.heavy_ratio=8",
+         "model.compressed_attention.output_groups=4", "model.compressed_attention.output_rank=6",
+         "model.compressed_attention.index_heads=4", "model.compressed_attention.index_head_dim=6"});
+    set("model.layer_types", {"[sliding_attention,compressed_sparse_attention]", "[heavily_compressed_attention]",
+                              "[compressed_sparse_attention,heavily_compressed_attention]"});
+    set("model.window", {"2", "3", "100"});
+    set("model.attention_sinks", {"", "true"});
+    set("model.compressed_attention.index_top_k", {"2", "3", "100"});
+    set("model.compressed_attention.yarn", {"", "{factor: 4, original_positions: 8, beta_fast: 2, beta_slow: 0.25}"});
+  }
+
+  /// Several residual streams, which go without factors and dropout of one.
+  void streams() {
+    if (is("model.norm_placement=residual") || !one_in(2)) return;
+    leave_out({"model.residual.", "training.hidden_dropout"});
+    set("model.hyper_connections.streams", {"2", "3"});
+    set("model.hyper_connections.iterations", {"", "3"});
+  }
+
   void recompute() {
     const std::string kind = latent_ && one_in(2) ? set("training.recompute", {"[mla-up]", "[norm,mla-up,activation]"})
                                                   : set("training.recompute", {"none", "selective", "full", "full", "[norm]",
@@ -416,8 +488,9 @@ std::string RandomStep::text() const {
 }
 
 RandomStep random_step(std::uint32_t seed) { return StepDraw(seed).draw(); }
+RandomStep newer_random_step(std::uint32_t seed) { return StepDraw(seed).draw_newer(); }
 
-ValidSteps valid_steps(std::size_t count) {
+ValidSteps valid_steps(std::size_t count, RandomStep (*drawn)(std::uint32_t seed)) {
   ValidSteps valid;
   std::set<std::string> used;
   const auto adds = [&](const RandomStep& step) {
@@ -427,7 +500,7 @@ ValidSteps valid_steps(std::size_t count) {
   };
   std::set<std::string> choices;
   for (std::uint32_t seed = 1; seed <= 8 * count && (valid.steps.size() < count || !valid.unused.empty()); ++seed) {
-    RandomStep step = random_step(seed);
+    RandomStep step = drawn(seed);
     choices.insert(step.choices.begin(), step.choices.end());
     if (valid.steps.size() < count) ++valid.drawn;
     if (valid.steps.size() < count || adds(step)) {

@@ -19,6 +19,9 @@ struct RandomStep {
 /// Fields are drawn one by one, each from the values that make sense beside those before. What remains impossible is for the
 /// scenario's validation to refuse.
 RandomStep random_step(std::uint32_t seed);
+/// The same step, in which fields that came later may have other values, too: those of `random_step` stay what they were, and so
+/// do the digests of their results. A new field is drawn here.
+RandomStep newer_random_step(std::uint32_t seed);
 
 /// Of the steps of seeds 1, 2, ..., the first `count` that are valid, and after them those that use a value not used before,
 /// until all have been.
@@ -27,6 +30,6 @@ struct ValidSteps {
   std::size_t drawn = 0;            ///< for the first `count`
   std::vector<std::string> unused;  ///< values that none of 4 * `count` seeds led to in a valid step
 };
-ValidSteps valid_steps(std::size_t count);
+ValidSteps valid_steps(std::size_t count, RandomStep (*drawn)(std::uint32_t seed) = random_step);
 
 }  // namespace tandem::studies

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
@@ -13,7 +14,7 @@
 namespace tandem::studies::random_steps_test {
 namespace {
 
-constexpr std::size_t parts = 12, least_steps = 8 * parts;
+constexpr std::size_t parts = 12, least_steps = 8 * parts, least_newer_steps = 5 * parts;
 
 /// A validation that refused more than two draws of three would thin out what is tested.
 TEST(RandomSteps, UseEveryFeature) {
@@ -28,12 +29,24 @@ TEST(RandomSteps, UseEveryFeature) {
   EXPECT_GE(valid.steps.size() - with_experts, least_steps / 4);
 }
 
+TEST(RandomSteps, UseEveryNewerFeature) {
+  const ValidSteps valid = valid_steps(least_newer_steps, newer_random_step);
+  std::vector<std::string> unused;
+  for (const std::string& one : valid.unused)
+    for (const char* newer : {"hyper_connections", "compressed_attention", "hash_layers", "unit", "rope_scaling", "muon_tp",
+                              "_casts", "sums_after_weights", "heavily_compressed", "compressed_sparse"})
+      if (one.find(newer) != std::string::npos) unused.push_back(one);
+  EXPECT_THAT(unused, testing::IsEmpty());
+  EXPECT_LE(valid.drawn, 4 * least_newer_steps);
+}
+
 /// In parts, for ctest to run side by side. A failure names the seed and the overrides.
 class RandomStepsPart : public testing::TestWithParam<std::size_t> {
  protected:
   template <typename Check>
   void for_each_step(Check check) {
-    const std::vector<RandomStep> steps = valid_steps(least_steps).steps;
+    std::vector<RandomStep> steps = valid_steps(least_steps).steps;
+    std::ranges::move(valid_steps(least_newer_steps, newer_random_step).steps, std::back_inserter(steps));
     for (std::size_t i = GetParam(); i < steps.size(); i += parts) {
       SCOPED_TRACE(steps[i].text());
       check(tiny_cluster(steps[i].overrides));

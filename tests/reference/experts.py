@@ -48,6 +48,24 @@ def scores_of(logits, bias, routing):
     return logits.softmax(-1) if routing["pre_softmax"] else logits
 
 
+def hashed_choices(tokens, top_k, experts):
+    """A token's number chooses one expert of each of so many equal parts (Roller et al. 2021, arXiv 2106.04426, say by any fixed hash;
+    DeepSeek-V4 has a table): by SplitMix64 (Steele, Lea, Flood 2014) of the number, then of the place among its choices."""
+    whole = (1 << 64) - 1
+
+    def mix(x):
+        x = (x + 0x9E3779B97F4A7C15) & whole
+        x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & whole
+        x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & whole
+        return x ^ (x >> 31)
+
+    def choice(token, place):
+        first, last = place * experts // top_k, (place + 1) * experts // top_k
+        return first + mix(mix(token) ^ place) % (last - first)
+
+    return torch.tensor([[choice(token, place) for place in range(top_k)] for token in tokens.tolist()])
+
+
 def best_choices(scores, top_k, routing):
     """The top k experts, under a node limit among those of the nodes, or groups, with the best experts."""
     nodes, limit = routing["nodes"], routing["node_limit"]
@@ -68,11 +86,19 @@ def probabilities(logits, routing):
     return scores / scores.sum(-1, keepdim=True)
 
 
-def top_k_gates(logits, bias, top_k, routing):
-    """[tokens, experts] gates of one group, 0 where a token does not go; and 1 where it would."""
+def choices_of(logits, bias, top_k, routing, hashed):
     tokens, experts = logits.shape
-    scores = scores_of(logits, bias, routing)
-    chosen = dealt_choices(routing, tokens, top_k) if routing["forced"] else best_choices(scores, top_k, routing)
+    if routing["forced"]:
+        return dealt_choices(routing, tokens, top_k)
+    if hashed is not None:
+        return hashed_choices(hashed, top_k, experts)
+    return best_choices(scores_of(logits, bias, routing), top_k, routing)
+
+
+def top_k_gates(logits, bias, top_k, routing, hashed):
+    """[tokens, experts] gates of one group, 0 where a token does not go; and 1 where it would. `hashed`: the numbers of tokens by which
+    they go, if any."""
+    chosen = choices_of(logits, bias, top_k, routing, hashed)
     picked = torch.zeros_like(logits).scatter(1, chosen, 1.0)
     if function := SCORES.get(routing["score_function"]):
         gates = function(logits) * picked
@@ -105,10 +131,11 @@ def shared(w, layer, model, x):
     return torch.sigmoid(F.linear(x, w[layer + ".open"].view(1, -1))) * out if model["moe"].get("shared_gate") else out
 
 
-def mixture(w, layer, model, routing, x):
+def mixture(w, layer, model, routing, x, tokens):
     """The layer's output, what the balance loss (Fedus et al. 2021, equation 4) adds to what is differentiated, and the choices of
-    each expert."""
+    each expert. `tokens`: their numbers [batch, sequence], where these choose."""
     moe = model["moe"]
+    numbers = None if tokens is None else tokens.transpose(0, 1).flatten()
     rows = x.transpose(0, 1).flatten(0, 1)  # position by position, as the tokens are routed
     logits = F.linear(rows, w[layer + ".router"].view(-1, rows.shape[-1]), w.get(layer + ".router.logits.bias"))
     gates, balance, choices = torch.zeros_like(logits), 0.0, torch.zeros_like(logits[0])
@@ -118,14 +145,17 @@ def mixture(w, layer, model, routing, x):
         if routing["expert_choice"]:
             gates[group] = expert_choice_gates(logits[group], routing)
         else:
-            gates[group], picked = top_k_gates(logits[group], bias, moe["top_k"], routing)
+            gates[group], picked = top_k_gates(
+                logits[group], bias, moe["top_k"], routing, None if numbers is None else numbers[group])
             counts = picked.sum(0)
+            if numbers is not None:  # nothing balances these choices
+                continue
             if routing["sequences"] == 0:
                 balance += balance_loss(logits[group], counts, moe, routing)
             else:
                 picks[group] = picked
             choices = choices + counts.detach()
-    for sequence in range(routing["sequences"]):  # whose tokens take turns in the rows
+    for sequence in range(0 if numbers is not None else routing["sequences"]):  # whose tokens take turns in the rows
         balance += balance_loss(logits[sequence :: routing["sequences"]], picks[sequence :: routing["sequences"]].sum(0), moe, routing)
     seen = linear(w, layer + ".expert_latent_down", rows) if moe.get("latent") else rows
     out = sum(gates[:, e, None] * mlp(w, f"{layer}.expert{e}", model, seen) for e in range(moe["experts"]))

@@ -93,6 +93,18 @@ CLAMPED = ["model.activation=quick-gelu", "model.activation_limit=0.5", "model.a
 GRANITE = ["model.embedding_factor=3", "model.logit_factor=0.25", "model.attention_scale=0.4"]
 GRANITE += ["model.residual={full_attention_beta: 0.5, mlp_beta: 0.5}"]
 
+def compressed(**fields):
+    spec = {"q_rank": 16, "rope_dim": 4, "sparse_ratio": 2, "heavy_ratio": 8, "output_groups": 4, "output_rank": 6, "index_heads": 4}
+    spec |= {"index_head_dim": 6, "index_top_k": 3, "index_loss_coefficient": 0.5} | fields
+    return "model.compressed_attention={" + ", ".join(f"{key}: {value}" for key, value in spec.items()) + "}"
+
+
+YARN = "{factor: 4, original_positions: 8, beta_fast: 2, beta_slow: 0.25}"
+KINDS = ["sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention", "compressed_sparse_attention"]
+V4 = ["model.kv_heads=1", "model.head_dim=8", "model.window=3", f"model.layer_types=[{', '.join(KINDS)}]"]
+STREAMS = "model.hyper_connections={streams: 3, iterations: 5}"
+HASHED = {"hash_layers": 2, "score_function": "sqrtsoftplus", "shared_experts": 1, "expert_bias": "true"}
+
 MUON = "training.optimizer=muon"
 ADAFACTOR = "training.optimizer=adafactor"
 
@@ -165,7 +177,19 @@ FAMILIES = {
         ([vision(**GEMMA3), "model.embedding_factor=3", "training.micro_batch=1"], ENCODER_MESHES),
         ([vision(images=2, patches=8, **LLAMA4), "training.micro_batch=1"], ENCODER_MESHES),
     ],
+    "compressed_attention": [
+        ([*V4, compressed(), "model.attention_sinks=true"], SPARSE_MESHES),
+        ([*V4, compressed(yarn=YARN, index_top_k=1), "model.attention_scale=0.4", "model.hyper_connections={streams: 2}"], SPARSE_MESHES),
+        ([*V4, compressed(yarn=YARN), STREAMS, "model.mtp_depth=1", experts(capacity_factor=1.25, **HASHED)], EXPERT_MESHES),
+    ],
+    "hyper_connections": [
+        ([STREAMS], DENSE_MESHES),
+        ([STREAMS, "model.mtp_depth=2", "model.tied_embeddings=true", "model.norm_placement=both"], DENSE_MESHES),
+        ([STREAMS, experts(capacity_factor=2, balance_scope="sequence", **HASHED)], EXPERT_MESHES),
+        ([experts(hash_layers=1, top_k=3)], EXPERT_MESHES),
+    ],
     "muon": [
+        ([MUON, *V4, compressed(), STREAMS, "model.mtp_depth=1"], MUON_MESHES[:2]),
         ([MUON, "model.kv_heads=2"], MUON_MESHES),
         ([MUON, *GPT], DENSE_MESHES[:2]),
         ([MUON, *latent(16), experts(shared_experts=1)], EXPERT_MESHES),

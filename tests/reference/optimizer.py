@@ -69,7 +69,8 @@ def adafactor_of_parts(name, weight, gradient, variance, step):
 
 
 def is_inside_a_layer(name, weight):
-    return weight.dim() == 2 and name not in ("embedding", "positions", "head") and not name.endswith(".taps")
+    outside = name.endswith(("final_streams", ".taps"))
+    return weight.dim() == 2 and not outside and name not in ("embedding", "positions", "head")
 
 
 def is_expert_bias(name):

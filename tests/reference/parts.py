@@ -1,5 +1,7 @@
 """What every family is made of. Activations are [batch, sequence, width], heads [batch, sequence, heads, width]."""
 
+import math
+
 import torch
 import torch.nn.functional as F
 
@@ -27,11 +29,23 @@ def norm(w, name, model, x):
     return rms_norm(w[name + ".weight"], x)
 
 
-def rotate(x, base):
-    """Rotary positions: elements i and i + d/2 of a head turn by position / base^(2i/d)."""
+def stretched(speed, base, yarn):
+    """YaRN (Peng et al. 2023, arXiv 2309.00071, section 3.2): what turns rarely in the original positions turns slower. The ends of the
+    ramp between that and what turns often are whole numbers, as in DeepSeek's inference/model.py."""
+    width = 2 * len(speed)
+    pair_of = lambda turns: width * math.log(yarn["original_positions"] / (turns * 2 * math.pi)) / (2 * math.log(base))
+    low, high = max(math.floor(pair_of(yarn["beta_fast"])), 0), min(math.ceil(pair_of(yarn["beta_slow"])), width - 1)
+    share = ((torch.arange(len(speed), dtype=speed.dtype) - low) / (high - low or 0.001)).clamp(0, 1)
+    return speed * (1 - share) + speed / yarn["factor"] * share
+
+
+def rotate(x, base, stride=1, yarn=None, back=False):
+    """Rotary positions: elements i and i + d/2 of a head turn by position / base^(2i/d). Rows may be `stride` positions apart."""
     sequence, width = x.shape[1], x.shape[-1]
     speed = base ** (-torch.arange(0, width, 2, dtype=x.dtype) / width)
-    angle = torch.arange(sequence, dtype=x.dtype)[:, None] * speed
+    if yarn:
+        speed = stretched(speed, base, yarn)
+    angle = torch.arange(sequence, dtype=x.dtype)[:, None] * (-stride if back else stride) * speed
     cos, sin = angle.cos()[None, :, None, :], angle.sin()[None, :, None, :]
     first, second = x.chunk(2, dim=-1)
     return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)

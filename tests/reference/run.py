@@ -45,6 +45,16 @@ def of_each(values, reference):
     return max(((name, difference(values[name], reference[name])) for name in reference), key=lambda pair: pair[1])
 
 
+def with_gates_joined(gradients):
+    """A factor of gates is a sum of both signs over all tokens, of which little may be left: it counts beside the biases of its gates,
+    with which it is one tensor of Tandem's."""
+    factor, bias = ".factor.weight", ".bias"
+    gates = [name.removesuffix(factor) for name in gradients if name.endswith(factor)]
+    joined = {name: torch.cat((gradients[name + factor], gradients[name + bias])) for name in gates}
+    taken = {name + part for name in gates for part in (factor, bias)}
+    return joined | {name: gradient for name, gradient in gradients.items() if name not in taken}
+
+
 def changes(weights, before):
     return {name: weight.double() - before[name].double() for name, weight in weights.items()}
 
@@ -58,7 +68,7 @@ class Comparison:
         """Sentences about what of the step is not what PyTorch makes of it."""
         found = [
             ("the loss", "", abs(step.loss - self.loss) / abs(self.loss), TOLERANCE),
-            ("the gradient of", *of_each(step.gradients, self.gradients), TOLERANCE),
+            ("the gradient of", *of_each(with_gates_joined(step.gradients), with_gates_joined(self.gradients)), TOLERANCE),
             ("the updated", *of_each(step.updated, self.updated), TOLERANCE),
             ("the change of", *of_each(changes(step.updated, step.weights), changes(self.updated, step.weights)), STEP_TOLERANCE),
         ]
@@ -67,6 +77,7 @@ class Comparison:
 
 def would_notice(comparison, step):
     """Whether the comparison sees one wrong element of the smallest gradient, and a wrong loss."""
+    step.gradients = with_gates_joined(step.gradients)
     largest = {name: gradient.abs().max() for name, gradient in step.gradients.items() if gradient.any()}
     smallest = min(largest, key=largest.get)
     step.gradients[smallest].view(-1)[0] += 1e-3 * largest[smallest]

@@ -2,10 +2,12 @@
 
 import torch
 
+import compressed_attention
 import encoder
 import experts
 import gated_delta
 import gpt
+import hyper_connections
 import latent_attention
 import lightning
 import llama
@@ -21,9 +23,11 @@ WITH_STATES = ("linear_attention", "lightning_attention")
 
 
 def kind_of(model, number):
-    """What predicts further tokens has full attention."""
+    """What predicts further tokens has full attention, or beside compressed keys that to a window."""
     kinds = model.get("layer_types")
-    return kinds[number % len(kinds)] if kinds and number < model["layers"] else "full_attention"
+    if kinds and number < model["layers"]:
+        return kinds[number % len(kinds)]
+    return "sliding_attention" if "compressed_attention" in model else "full_attention"
 
 
 def has_experts(model, number):
@@ -38,6 +42,8 @@ class Transformer:
 
     def __init__(self, step, weights):
         self.w, self.model, self.routing = weights, step.model, step.facts.get("routing")
+        self.streams = self.model.get("hyper_connections")
+        self.inputs = None  # the tokens of a micro-batch
         self.family = gpt if self.model["linear_bias"] else llama
         self.tokens = step.batch["global_batch"] * step.batch["sequence"]
         self.loss, self.balance, self.indexers = 0.0, 0.0, 0.0
@@ -47,13 +53,18 @@ class Transformer:
         name, kind = f"layer{number}", kind_of(self.model, number)
         if kind not in FEED_FORWARD:
             factors = "full_attention" if kind.endswith("attention") and kind not in WITH_STATES else "linear_attention"
-            x = self.half(name, "attention_norm", factors, x, lambda y: self.mix(number, kind, y))
+            x = self.half(name, "attention", factors, x, lambda y: self.mix(number, kind, y))
         if kind not in MIXERS:
-            x = self.half(name, "mlp_norm", "mlp", x, lambda y: self.feed_forward(name, number, y))
+            x = self.half(name, "mlp", "mlp", x, lambda y: self.feed_forward(name, number, y))
         return x
 
-    def half(self, layer, name, factors, x, branch):
-        """The stream and a branch, each times its factor; the stream goes on from the norm where that is its placement."""
+    def half(self, layer, which, factors, x, branch):
+        """The stream and a branch, each times its factor; the stream goes on from the norm where that is its placement. Or several
+        streams."""
+        name = which + "_norm"
+        if self.streams:
+            return hyper_connections.half(
+                self.w, f"{layer}.{which}_streams", self.streams, x, lambda y: self.normed(layer, name, y, branch))
         residual = self.model.get("residual", {})
         alpha, beta = (residual.get(f"{factors}_{factor}", 1) for factor in ("alpha", "beta"))
         if self.model["norm_placement"] == "residual":
@@ -75,26 +86,41 @@ class Transformer:
             return mamba.mixer(self.w, name, self.model, x)
         if kind == "linear_attention":
             return gated_delta.mixer(self.w, name, self.model, x)
-        if "mla" not in self.model:
+        if "mla" not in self.model and "compressed_attention" not in self.model:
             return self.family.attention(self.w, name, self.model, kind, x)
-        attended, divergence = latent_attention.attention(self.w, name, self.model, kind, x)
+        family = latent_attention if "mla" in self.model else compressed_attention
+        attended, divergence = family.attention(self.w, name, self.model, kind, x)
         self.indexers = self.indexers + divergence / self.tokens
         return attended
 
     def feed_forward(self, name, number, x):
         if not has_experts(self.model, number):
             return mlp(self.w, name, self.model, x)
-        out, balance, choices = experts.mixture(self.w, name, self.model, self.routing, x)
+        hashed = number < min(self.model["moe"].get("hash_layers", 0), self.model["layers"])
+        tokens = self.inputs if hashed else None
+        out, balance, choices = experts.mixture(self.w, name, self.model, self.routing, x, tokens)
         self.balance = self.balance + balance
         self.choices[name + ".router.bias"] = self.choices.get(name + ".router.bias", 0) + choices
         return out
 
-    def add_loss(self, final_norm, x, labels, weight):
+    def add_loss(self, depth, x, labels, weight):
+        """`depth`: of a prediction, before the names of its tensors; none of the model itself."""
+        if self.streams:
+            x = hyper_connections.end(self.w, depth + "final_streams", self.streams, x)
         head = self.w["embedding" if self.model["tied_embeddings"] else "head"]
-        logits = norm(self.w, final_norm, self.model, x) @ head.T * self.model.get("logit_factor", 1)
+        logits = norm(self.w, depth + "final_norm", self.model, x) @ head.T * self.model.get("logit_factor", 1)
         if cap := self.model.get("logit_softcap"):
             logits = cap * (logits / cap).tanh()
         self.loss = self.loss + weight / self.tokens * cross_entropy(logits, labels)
+
+    def joined(self, name, x, token):
+        """What predicts a further token starts from: what was made of a position, and a later token. Of several streams each with the
+        token (DeepSeek-V4, MTPBlock of its inference/model.py)."""
+        if not self.streams:
+            return linear(self.w, name + ".projection", torch.cat((norm(self.w, name + ".hidden_norm", self.model, x), token), dim=-1))
+        streams = norm(self.w, name + ".hidden_norm", self.model, hyper_connections.split(self.streams["streams"], x))
+        of_token = linear(self.w, name + ".token_projection", token)
+        return (linear(self.w, name + ".projection", streams) + of_token[:, :, None]).flatten(-2)
 
     def add(self, inputs, labels, sequence, patches):
         """`inputs` and `labels` go on beyond the sequence by as many tokens as are predicted further. `patches`: of the images at the
@@ -105,15 +131,17 @@ class Transformer:
         if patches is not None:
             images = encoder.tokens(self.w, self.model["encoder"], patches, self.model["norm"])
             x = torch.cat((images, x[:, images.shape[1] :]), dim=1)
+        self.inputs = inputs[:, :sequence]
+        if self.streams:
+            x = hyper_connections.begin(self.streams["streams"], x)
         for number in range(layers):
             x = self.layer(number, x)
-        self.add_loss("final_norm", x, labels[:, :sequence], 1.0)
+        self.add_loss("", x, labels[:, :sequence], 1.0)
         for depth in range(1, depths + 1):  # multi-token prediction (DeepSeek-V3, section 2.2)
             name, later = f"mtp{depth}", slice(depth, depth + sequence)
             token = factor * self.w["embedding"][inputs[:, later].long()]
-            both = (norm(self.w, name + ".hidden_norm", self.model, x), norm(self.w, name + ".token_norm", self.model, token))
-            x = self.layer(layers + depth - 1, linear(self.w, name + ".projection", torch.cat(both, dim=-1)))
-            self.add_loss(name + ".final_norm", x, labels[:, later], FURTHER_WEIGHT / depths)
+            x = self.layer(layers + depth - 1, self.joined(name, x, norm(self.w, name + ".token_norm", self.model, token)))
+            self.add_loss(name + ".", x, labels[:, later], FURTHER_WEIGHT / depths)
 
 
 def loss_and_gradients(step):

@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
 #include "tests/runtime/ops_support.h"
 
 namespace tandem::ops_mla_heads_test {
@@ -63,6 +67,35 @@ TEST_F(MlaHeads, BackwardEqualsFiniteDifferences) {
   expect_gradient_of(of_queries, x, dx);
   expect_gradient_of(of_keys_values, kv, dkv);
   expect_gradient_of(of_keys_values, shared, dshared);
+}
+
+/// Of one token at position 1, one head that is rotated whole, ones and then zeros: what each pair turned by.
+std::vector<double> angles(std::int64_t width, const YarnAttributes& yarn) {
+  Tensor x(Shape(1, 1, width)), turned(Shape(1, 1, 1, width));
+  for (std::int64_t i = 0; i < width; ++i) x[i] = i < width / 2 ? 1 : 0;
+  run(OpKind::mla_queries,
+      MlaHeadsAttributes{.rope_dim = static_cast<std::int32_t>(width),
+                         .base = 10000.0F,
+                         .positions = {.start = {1, 0}, .length = {1, 0}},
+                         .yarn = yarn},
+      {x.host(), turned.host()});
+  std::vector<double> found;
+  for (std::int64_t i = 0; i < width / 2; ++i) found.push_back(std::atan2(turned[i + width / 2], turned[i]));
+  return found;
+}
+
+// 32 pairs of base 10000 turn original / (2 pi 10000^(i/32)) times in the original positions, here 4096: pair i turns `t` times
+// with i = 32 log(4096 / (2 pi t)) / log(10000). That is 10.5 for 32 turns and 22.5 for one: pairs up to 10 are as they are,
+// those from 23 on turn 8 times slower, and of pair 10 + k the share k / 13 does.
+TEST(Yarn, StretchesPairsThatTurnRarely) {
+  const YarnAttributes yarn{.factor = 8, .original = 4096, .beta_fast = 32, .beta_slow = 1};
+  const std::vector<double> plain = angles(64, {}), stretched = angles(64, yarn);
+  ASSERT_EQ(plain.size(), 32U);
+  for (std::size_t i = 0; i < 32; ++i) {
+    EXPECT_NEAR(plain[i], std::pow(10000.0, -static_cast<double>(i) / 32), 1e-6);
+    const double share = std::clamp((static_cast<double>(i) - 10) / 13, 0.0, 1.0);
+    EXPECT_NEAR(stretched[i], plain[i] * ((1 - share) + share / 8), 1e-6) << i;
+  }
 }
 
 TEST_F(MlaHeads, MoveEachElementInAndOut) {

@@ -344,9 +344,10 @@ const Broken conflicts[] = {
      "training: {sequence: 1024, global_batch: 16, optimizer: @adafactor, offload: {optimizer: 0.5}}",
      {"optimizer adafactor with offload.optimizer"},
      "cluster: {preset: dgx-h100, gpus: 32, host: {link_GBps: 50, memory_GBps: 200}}"},
-    {"StreamsWithFurtherPredictions",
-     "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, mtp_depth: @1, hyper_connections: {streams: 2}}",
-     {"model.mtp_depth is not lowered with model.hyper_connections"}},
+    {"StreamsThatGoOnFromNorms",
+     "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, norm_placement: @residual, hyper_connections: {streams: "
+     "2}}",
+     {"model.norm_placement is not lowered with model.hyper_connections"}},
     {"HashedChoicesWithinGroups",
      "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, moe: {experts: 8, top_k: 2, groups: 4, node_limit: 1, "
      "hash_layers: @1}}",

@@ -59,6 +59,9 @@ const std::vector<OfPreset>& of_presets() {
       // The defaults, where the preset has the rate and the scope of its paper.
       {"deepseek-v3", {"model.moe.balance_loss=0.01", "model.moe.balance_scope=micro-batch"}},
       {"deepseek-v3.2", {"model.moe.balance_loss=0.01", "model.moe.balance_scope=micro-batch"}},
+      // As DeepSeek published it, and as transformers writes it.
+      {"deepseek-v4-flash", {"model.moe.balance_loss=0.01", "model.moe.balance_scope=micro-batch"}},
+      {"deepseek-v4-pro", {"model.moe.balance_loss=0.01", "model.moe.balance_scope=micro-batch"}},
       {"glm-5"},
       {"qwen3.5-397b-a17b", {"model.moe.balance_loss=0.001"}},
       {"kimi-k2"},

@@ -67,6 +67,8 @@ const std::vector<Precondition>& preconditions() {
       {"model.compressed_attention.",
        {"model.compressed_attention.q_rank=64", "model.compressed_attention.rope_dim=16",
         "model.compressed_attention.output_rank=32"}},
+      {"model.compressed_attention.yarn.",
+       {"model.compressed_attention.yarn.factor=4", "model.compressed_attention.yarn.original_positions=64"}},
       {"model.hyper_connections.", {"model.hyper_connections.streams=2"}},
       {"model.encoder.",
        {"model.encoder.layers=1", "model.encoder.hidden=64", "model.encoder.heads=4", "model.encoder.ffn=64",
