@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spdlog/fmt/fmt.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -53,6 +54,7 @@ int keep_only(int stream) {
 /// The life of a child.
 void work_on(const JobKind& kind, int given, const JobLimits& limits, const JobSite& site) {
   ::setpgid(0, 0);
+  ::setpriority(PRIO_PROCESS, 0, kind.niceness);
   const sigset_t none{};
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   const int stream = keep_only(given);
@@ -72,9 +74,9 @@ void work_on(const JobKind& kind, int given, const JobLimits& limits, const JobS
 }
 
 std::string how_it_died(int status) {
-  if (!WIFSIGNALED(status)) return fmt::format("its process ended with exit code {}", WEXITSTATUS(status));
+  if (!WIFSIGNALED(status)) return fmt::format("the simulation's process ended with exit code {}", WEXITSTATUS(status));
   const int signal = WTERMSIG(status);
-  return fmt::format("its process was killed by signal {} ({}){}", signal, ::strsignal(signal),
+  return fmt::format("the simulation's process was killed by signal {} ({}){}", signal, ::strsignal(signal),
                      signal == SIGKILL ? ", most likely because the machine ran out of memory" : "");
 }
 

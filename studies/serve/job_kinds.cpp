@@ -104,10 +104,18 @@ Json study_job(const Json& body, const JobSite& site, const TellProgress& /*tell
   return {{"text", pinned_study(pinned, site.folder)}};
 }
 
+constexpr int at_rest = 5, beside_all = 10;
+
 constexpr std::array kinds{
-    JobKind{"form", false, form_job},     JobKind{"step", false, step_job}, JobKind{"schedule", false, schedule_job},
-    JobKind{"report", false, report_job}, JobKind{"lint", false, lint_job}, JobKind{"scenario", false, scenario_job},
-    JobKind{"search", true, search_job},  JobKind{"diff", false, diff_job}, JobKind{"study", false, study_job},
+    JobKind{"form", false, 0, form_job},
+    JobKind{"step", false, 0, step_job},
+    JobKind{"schedule", false, at_rest, schedule_job},
+    JobKind{"report", false, at_rest, report_job},
+    JobKind{"lint", false, at_rest, lint_job},
+    JobKind{"scenario", false, 0, scenario_job},
+    JobKind{"search", true, beside_all, search_job},
+    JobKind{"diff", false, 0, diff_job},
+    JobKind{"study", false, 0, study_job},
 };
 
 }  // namespace

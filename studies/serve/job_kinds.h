@@ -22,6 +22,7 @@ using TellProgress = std::function<void(const nlohmann::ordered_json&)>;
 struct JobKind {
   std::string_view name;
   bool is_long = false;  ///< a search: it may take an hour, and few run at once
+  int niceness = 0;      ///< see setpriority(2): what moves with a slider goes before what is drawn when it rests
   /// Does the work in the process that it is called in. Throws InputError for what is wrong with `body`.
   nlohmann::ordered_json (*work)(const nlohmann::ordered_json& body, const JobSite& site, const TellProgress& tell);
 };

@@ -11,6 +11,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/cli/study.h"
+
 namespace tandem::cli {
 namespace {
 
@@ -47,22 +49,6 @@ nlohmann::json Answer::last_line() const {
   for (std::string line; std::getline(lines, line);)
     if (!line.empty()) last = line;
   return nlohmann::json::parse(last, nullptr, false);
-}
-
-std::vector<pid_t> children_of(pid_t process) {
-  std::vector<pid_t> children;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    const std::string name = entry.path().filename();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    std::ifstream stat(entry.path() / "stat");
-    std::string text;
-    std::getline(stat, text);
-    std::istringstream after_name(text.substr(text.rfind(')') == std::string::npos ? text.size() : text.rfind(')') + 1));
-    char state = 0;
-    pid_t parent = 0;
-    if (after_name >> state >> parent && parent == process && state != 'Z') children.push_back(std::stoi(name));
-  }
-  return children;
 }
 
 Served::Served(const std::vector<std::string>& arguments) {

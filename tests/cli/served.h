@@ -53,7 +53,4 @@ class Served {
   std::string token_;
 };
 
-/// The children of a process.
-std::vector<pid_t> children_of(pid_t process);
-
 }  // namespace tandem::cli

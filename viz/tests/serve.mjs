@@ -133,7 +133,7 @@ async function checkStep(server, browser) {
   expect.same('the step is that of the change', await shownStep(page), (await server.ask('step', lastBody(asked, 'step'))).step_time_s)
   const order = []
   await page.evaluate(() => document.activeElement?.blur())
-  await page.evaluate(() => window.scrollTo(0, 0))
+  await page.locator('.skip').focus()
   for (let i = 0; i < 16; ++i) {
     await page.keyboard.press('Tab')
     order.push(await page.evaluate(() => document.activeElement?.textContent?.slice(0, 20) || document.activeElement?.dataset.path || document.activeElement?.tagName))
@@ -189,7 +189,7 @@ async function checkQuickChanges(server, browser) {
       const to = i === 999 ? Number(slider.max) - 4 : Number(slider.max) - (i % 3)
       slider.value = String(to)
       slider.dispatchEvent(new Event('input', { bubbles: true }))
-      if (i % 10 === 0) await new Promise(resolve => setTimeout(resolve, 1))
+      if (i % 4 === 0) await new Promise(resolve => setTimeout(resolve, 1))
     }
   })
   await settled(page)
@@ -220,6 +220,7 @@ async function checkCrash(server, browser) {
   }
   expect.ok('the page says how it died', /killed by signal 11/.test(await page.locator('.said-first').innerText()), await page.locator('.said-first').innerText())
   await picture(page, 'crash')
+  expect.ok('the form keeps its fields', await page.locator('[data-path="parallelism.tp"]').isVisible())
   await page.selectOption('.files', 'a-small.yaml')
   await page.waitForFunction(() => !document.querySelector('.said-first .banner'), null, { timeout: 60_000 })
   await settled(page)

@@ -132,6 +132,10 @@ export class Controls {
     for (const [path, control] of this.rows) {
       const field = known.get(path);
       const wanted = changes.get(path);
+      if (path === "parallelism.cp_method" && known.get("parallelism.cp")?.value === "1") {
+        control.fill(null); // which there is nothing to exchange for
+        continue;
+      }
       control.fill(field ? {...field, value: wanted !== undefined && wanted !== "" ? wanted : field.value} : null);
     }
     this.dp.textContent = form.fields.length > 0 ? integer(form.dp) : "–";

@@ -7,7 +7,7 @@ import {later, now, textOf, type Scenario, type Start} from "./api";
 import {Controls} from "./controls";
 import {Newest} from "./newest";
 import {Pins} from "./pins";
-import {limits, lint, memory, saidFirst, speed, time} from "./results";
+import {card, limits, lint, memory, saidFirst, speed, time} from "./results";
 import {SearchPanel} from "./search";
 import {linkTo, save} from "./share";
 import {Side, split, type News, type SideName} from "./side";
@@ -112,7 +112,7 @@ export class Desk {
     this.diffs.ask(async () => {
       const report = await now("diff", "both", both).catch(() => null);
       if (!report || this.sides.length < 2) return;
-      const cards = h("div", {class: "both"}, ...this.sides.map(side => h("div", {class: "card"}, h("h3", {}, `${side.name}: ${side.file}`), ...speed(side))));
+      const cards = h("div", {class: "both"}, ...this.sides.map(side => h("div", {class: "card"}, h("h3", {}, `${side.name}: ${side.file}`), ...card(side))));
       const parts = diffSections(report).slice(0, 1).flatMap(({sections}) => sections);
       this.put("Speed", [cards, diffHeadline(report), ...parts]);
     });

@@ -18,15 +18,25 @@ type Section = HTMLElement | null;
 
 /** Why there is no step, or what is wrong with it. */
 export function saidFirst(side: Side): HTMLElement[] {
-  const refusals = side.form?.refusals ?? [];
-  const sentences = refusals.length > 0 ? refusals.map(({place, sentence}) => (place ? `${sentence}\n${place}` : sentence)) : side.failure ? [side.failure] : [];
-  const old = sentences.length > 0 && side.result ? "The step below is the last one that could be simulated." : null;
+  const sentences = new Set((side.form?.refusals ?? []).map(({place, sentence}) => (place ? `${sentence}\n${place}` : sentence)));
+  if (sentences.size === 0 && side.failure) sentences.add(side.failure);
+  if (sentences.size === 0) return side.result ? present(memoryBanner(side.result), warnings(side.result.warnings)) : [];
   return present(
-    ...sentences.map(banner),
-    old ? h("p", {class: "note"}, old) : null,
-    sentences.length === 0 && side.result ? memoryBanner(side.result) : null,
-    sentences.length === 0 && side.result ? warnings(side.result.warnings) : null
+    ...[...sentences].map(banner),
+    side.broke ? tryAgain(side) : null,
+    side.result ? h("p", {class: "note"}, "The step below is the last one that could be simulated.") : null
   );
+}
+
+function tryAgain(side: Side): HTMLElement {
+  const button = h("button", {type: "button", class: "quiet-button again"}, "Try again");
+  button.addEventListener("click", () => side.ask());
+  return button;
+}
+
+/** The step beside another one. */
+export function card(side: Side): HTMLElement[] {
+  return side.result ? [headline(side.result)] : [waiting("speed", side)];
 }
 
 export function speed(side: Side): HTMLElement[] {

@@ -17,6 +17,7 @@ export class Side {
   report: StepReport | null = null; // of this very scenario; null while it is not known
   findings: Finding[] | null = null;
   failure: string | null = null; // why there is no result
+  broke = false; // the failure is not the scenario's: asking again may help
   changes = new Map<string, string>();
   version = 0; // of the scenario; counts its changes
   answered = -1; // the version whose step is known
@@ -69,8 +70,7 @@ export class Side {
     this.findings = null;
     this.tell(this, "changed");
     this.forms.ask(async () => {
-      const form = await now("form", this.name, this.scenario()).catch(asForm);
-      if (form) this.form = form;
+      this.form = await now("form", this.name, this.scenario()).catch(error => formAfter(error, this.form));
       this.tell(this, "form");
     });
     this.steps.ask(() => this.simulate(began));
@@ -88,9 +88,11 @@ export class Side {
     try {
       this.result = await now("step", this.name, this.scenario());
       this.failure = null;
+      this.broke = false;
     } catch (error) {
       if (error instanceof Refusal && error.status === 409) return; // another tab of this page was faster
       this.failure = error instanceof Error ? error.message : String(error);
+      this.broke = !(error instanceof Refusal) || error.status !== 422;
     }
     this.answered = version;
     this.latency_ms = performance.now() - began;
@@ -120,10 +122,11 @@ export class Side {
   }
 }
 
-function asForm(error: unknown): Form | null {
-  if (error instanceof Refusal && error.status === 409) return null;
+/** What the fields may be is unknown then; they stay as they are. */
+function formAfter(error: unknown, before: Form | null): Form | null {
+  if (error instanceof Refusal && error.status === 409) return before;
   const sentence = error instanceof Error ? error.message : String(error);
-  return {dp_follows: false, dp: 0, fields: [], refusals: [{place: "", sentence}], warnings: []};
+  return {...(before ?? {dp_follows: false, dp: 0, fields: [], warnings: []}), refusals: [{place: "", sentence}]};
 }
 
 export function split(change: string): [path: string, value: string] {
