@@ -12,10 +12,9 @@
 namespace tandem::scenarios {
 namespace {
 
-/// Of the layer that is being lowered. What reaches back as far as the sequence does is no limit.
-AttentionAttributes mask_of_layer(const Context& context, const Block& block) {
+/// Of a layer of this kind. What reaches back as far as the sequence does is no limit.
+AttentionAttributes mask_of(const Context& context, Mixer mixer, const Block& block) {
   const ModelSpec& model = context.scenario.model;
-  const Mixer mixer = model.layer_kind(context.layer).mixer;
   const auto limit = [&](Mixer of, std::int64_t positions) {
     return mixer == of && positions < context.scenario.training.sequence ? static_cast<std::int32_t>(positions) : 0;
   };
@@ -28,7 +27,7 @@ AttentionAttributes mask_of_layer(const Context& context, const Block& block) {
 }
 
 AttentionAttributes attributes_of(Context& context, const Heads& heads, const Block& block) {
-  AttentionAttributes attributes = mask_of_layer(context, block);
+  AttentionAttributes attributes = mask_of(context, mixer_of_layer(context), block);
   attributes.documents = documents(context);
   const double scale = context.scenario.model.attention_scale;
   attributes.scale = scale > 0 ? static_cast<float>(scale) : 1.0F / std::sqrt(static_cast<float>(context.shape_of(heads.q)[3]));
@@ -117,8 +116,10 @@ Heads attend_block_backward(Context& context, const Heads& heads, const Block& b
   return d;
 }
 
-bool sees_any(const Context& context, const Block& block) {
-  return seen_pairs(mask_of_layer(context, block), block.queries.count(), block.keys.count()) > 0;
+Mixer mixer_of_layer(const Context& context) { return context.scenario.model.layer_kind(context.layer).mixer; }
+
+bool sees_any(const Context& context, Mixer mixer, const Block& block) {
+  return seen_pairs(mask_of(context, mixer, block), block.queries.count(), block.keys.count()) > 0;
 }
 
 // The kernel of attention adds it on its way.

@@ -18,9 +18,11 @@ struct BlockOutput {
 BlockOutput attend_block(Context& context, const Heads& heads, const Block& block);
 /// Lowers the backward of one block. `output` is that over all blocks, which makes a block's share of the gradients exact.
 Heads attend_block_backward(Context& context, const Heads& heads, const Block& block, const BlockOutput& output, BufferId dout);
-/// Returns whether a query of the block sees any of its keys where they are of one document. Blocks that have no document in
+/// Returns the kind of the layer that is being lowered.
+Mixer mixer_of_layer(const Context& context);
+/// Returns whether in a layer of this kind a query of the block sees any of its keys where they are of one document. Blocks that have no document in
 /// common are attended to all the same: nobody knows before the batch is there.
-bool sees_any(const Context& context, const Block& block);
+bool sees_any(const Context& context, Mixer mixer, const Block& block);
 /// Adds the sink, if there is one, to what attending to all keys gave.
 void add_sink(Context& context, const std::optional<AttentionSink>& sink, const BlockOutput& output);
 /// Lowers the gradient of its scores, from that of the output with them.

@@ -204,7 +204,7 @@ LayerParameters declare_layer(const Context& context, ChunkParameters& parameter
   if (kind.mixer != Mixer::none) weights.mixer_norms = declare_norms(context, parameters, name, "attention_norm");
   if (is_attention(kind.mixer) && model.compressed.enabled())
     weights.mixer = declare_compressed_attention(context, parameters, name, kind.mixer);
-  if (is_attention(kind.mixer) && model.mla.enabled()) weights.mixer = declare_mla(context, parameters, name);
+  if (is_attention(kind.mixer) && model.mla.enabled()) weights.mixer = declare_mla(context, parameters, name, kind.mixer);
   if (is_attention(kind.mixer) && !model.mla.enabled() && !model.compressed.enabled())
     weights.mixer = declare_attention(context, parameters, name);
   if (kind.mixer == Mixer::linear_attention) weights.mixer = declare_gated_delta(context, parameters, name);

@@ -46,7 +46,7 @@ BufferId compress_backward(Context& context, const Compressed& c, BufferId x, co
 
 }  // namespace
 
-MlaParameters declare_mla(const Context& context, ChunkParameters& parameters, const std::string& layer) {
+MlaParameters declare_mla(const Context& context, ChunkParameters& parameters, const std::string& layer, Mixer mixer) {
   const LocalSizes& n = context.sizes;
   const MlaSpec& mla = context.scenario.model.mla;
   const auto whole = [&](const char* name, std::int64_t rows) {
@@ -67,7 +67,7 @@ MlaParameters declare_mla(const Context& context, ChunkParameters& parameters, c
   weights.latent_norm = declare_norm(context, parameters, layer + ".latent_norm", mla.kv_rank);
   const bool is_sparse = context.scenario.model.indexer.enabled();
   weights.latent_up =
-      heads(".latent_up", mla.nope_dim + mla.v_dim, mla.kv_rank, is_sparse ? uses_of_absorbed_weight : key_makings(context));
+      heads(".latent_up", mla.nope_dim + mla.v_dim, mla.kv_rank, is_sparse ? uses_of_absorbed_weight : key_makings(context, mixer));
   const std::int64_t columns = n.heads * mla.v_dim;
   ParameterSpec output;
   output.pieces = {{layer + ".attention_output", n.hidden, columns * n.tp, 0, columns * n.tp_rank, n.hidden, columns}};

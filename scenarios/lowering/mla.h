@@ -23,7 +23,7 @@ struct MlaParameters {
 ///
 /// With an indexer, sparse_attention.h attends. The projections down are whole on every tensor-parallel rank; under sp each works
 /// on its shard of the sequence. Those up are column parallel.
-MlaParameters declare_mla(const Context& context, ChunkParameters& parameters, const std::string& layer);
+MlaParameters declare_mla(const Context& context, ChunkParameters& parameters, const std::string& layer, Mixer mixer);
 
 BufferId mla(Context& context, Tape& tape, const MlaParameters& weights, BufferId x);
 

@@ -35,8 +35,8 @@ Heads make_again(Context& context, const KeyMaking& making, BufferId q, const Pa
 
 bool passes_keys(const Context& context) { return context.sizes.cp > 1 && context.scenario.parallelism.heads_ranks() == 1; }
 
-int key_makings(const Context& context) {
-  return passes_keys(context) && context.scenario.parallelism.cp_method == CpMethod::ring ? visible_blocks(context) : 1;
+int key_makings(const Context& context, Mixer mixer) {
+  return passes_keys(context) && context.scenario.parallelism.cp_method == CpMethod::ring ? visible_blocks(context, mixer) : 1;
 }
 
 AttendedAcross attend_across(Context& context, const Attending& mine, const KeyMaking& making) {

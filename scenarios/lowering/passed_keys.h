@@ -47,8 +47,8 @@ struct AttendedAcross {
 
 /// Returns whether keys are passed on between ranks: not where one has them all, nor where heads are dealt out instead (ulysses).
 bool passes_keys(const Context& context);
-/// Returns how often `KeyMaking::gradient` is called in a backward pass.
-int key_makings(const Context& context);
+/// Returns how often `KeyMaking::gradient` is called in a backward pass of a layer of this kind.
+int key_makings(const Context& context, Mixer mixer);
 
 /// Lowers attention across ranks, by ring or all-gather.
 AttendedAcross attend_across(Context& context, const Attending& mine, const KeyMaking& making);

@@ -48,7 +48,7 @@ Attending ring_backward(Context& context, const Attending& mine, const KeyMaking
     BufferId dkeys = hop == 0 ? no_id : receive(context, shape, "ring dkv");
     const PassedKeys next = next_keys(context, keys, hop);
     const Block block = block_at(context, hop);
-    if (sees_any(context, block)) {
+    if (sees_any(context, mixer_of_layer(context), block)) {
       const Heads heads = make_again(context, making, mine.q, keys, block.keys);
       const Heads share = attend_block_backward(context, heads, block, output, dout);
       const BufferId dkeys_share = making.gradient(context, keys, share, block.keys).both;
@@ -71,7 +71,7 @@ AttendedAcross ring_attention(Context& context, const Attending& mine, const Key
   for (std::int64_t hop = 0; hop < context.sizes.ring; ++hop) {
     const PassedKeys next = next_keys(context, keys, hop);
     const Block block = block_at(context, hop);
-    if (sees_any(context, block)) {
+    if (sees_any(context, mixer_of_layer(context), block)) {
       const BlockOutput part = attend_block(context, making.heads(context, mine.q, keys, block.keys), block);
       if (hop == 0) output = part;
       if (hop > 0) merge_outputs(context, part, output);
@@ -82,9 +82,9 @@ AttendedAcross ring_attention(Context& context, const Attending& mine, const Key
   return {output.out, [=](Context& c, const Attending& m, BufferId dout) { return ring_backward(c, m, making, output, dout); }};
 }
 
-int visible_blocks(const Context& context) {
+int visible_blocks(const Context& context, Mixer mixer) {
   int count = 0;
-  for (std::int64_t hop = 0; hop < context.sizes.ring; ++hop) count += sees_any(context, block_at(context, hop)) ? 1 : 0;
+  for (std::int64_t hop = 0; hop < context.sizes.ring; ++hop) count += sees_any(context, mixer, block_at(context, hop)) ? 1 : 0;
   return count;
 }
 

@@ -12,7 +12,7 @@ namespace tandem::scenarios {
 /// adding its share, until they come home after cp hops. At most two blocks are here at a time.
 AttendedAcross ring_attention(Context& context, const Attending& mine, const KeyMaking& making);
 
-/// Returns how many of the cp blocks this rank's queries see a part of.
-int visible_blocks(const Context& context);
+/// Returns how many of the cp blocks this rank's queries see a part of in a layer of this kind.
+int visible_blocks(const Context& context, Mixer mixer);
 
 }  // namespace tandem::scenarios

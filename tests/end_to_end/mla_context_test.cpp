@@ -54,6 +54,14 @@ INSTANTIATE_TEST_SUITE_P(BesideOthers, MlaContext,
                                           testing::Values("training.recompute=full ", "training.recompute=[norm,mla-up] ",
                                                           "model.mla.q_rank=0 model.norm=layer ")));
 
+// Which blocks a rank attends to, and so how often a weight that makes keys gets a gradient, is a matter of the layer's kind.
+INSTANTIATE_TEST_SUITE_P(Windows, MlaContext,
+                         testing::Combine(testing::Values("parallelism.cp_method=ring ", contiguous, all_gather),
+                                          testing::Values("parallelism.cp=4 "),
+                                          testing::Values("parallelism.pp=2 ", "parallelism.pp=2 parallelism.zero=3 ", sp),
+                                          testing::Values("model.layer_types=[sliding_attention,full_attention] model.window=2 ",
+                                                          "model.layer_types=[full_attention,sliding_attention] model.window=5 ")));
+
 TEST(MlaContextFolding, TimesAreTheUnfoldedOnes) {
   for (const std::string& method : {std::string(), contiguous, all_gather, all_gather + contiguous}) {
     for (const std::string& mesh :
