@@ -10,12 +10,12 @@
 
 #include "cli/command.h"
 #include "cli/options.h"
-#include "cli/serve/page_server.h"
 #include "runtime/base/memory_limit.h"
 #include "runtime/base/text_file.h"
 #include "studies/runner/step_runner.h"
 #include "studies/serve/file_wall.h"
 #include "studies/serve/foreman.h"
+#include "studies/serve/http/page_server.h"
 
 namespace tandem::cli {
 namespace {
@@ -32,7 +32,7 @@ struct ServeCommand final : Command {
   ExitCode run() const override;
 
  private:
-  FirstScenario first_scenario() const;
+  studies::FirstScenario first_scenario() const;
 };
 
 CLI::App* ServeCommand::add_to(CLI::App& app) {
@@ -54,14 +54,14 @@ CLI::App* ServeCommand::add_to(CLI::App& app) {
   return command;
 }
 
-FirstScenario ServeCommand::first_scenario() const {
+studies::FirstScenario ServeCommand::first_scenario() const {
   if (scenario.empty()) return {};
   const std::string name = std::filesystem::path(scenario).filename().string();
   return {name, read_text_file(scenario, "a scenario in YAML")};
 }
 
 /// The page's server is a child, as it has threads, and a process with threads cannot fork children that allocate memory.
-pid_t start_server(PageServer& server, studies::JobDoor& door, const ScenarioFolder& folder) {
+pid_t start_server(studies::PageServer& server, studies::JobDoor& door, const studies::ScenarioFolder& folder) {
   const pid_t foreman = ::getpid();
   const pid_t child = ::fork();
   if (child < 0) throw std::system_error(errno, std::generic_category(), "cannot start the page's server");
@@ -77,17 +77,17 @@ pid_t start_server(PageServer& server, studies::JobDoor& door, const ScenarioFol
 
 ExitCode ServeCommand::run() const {
   const std::filesystem::path beside = std::filesystem::path(scenario).parent_path();
-  const ScenarioFolder served(!folder.empty() ? std::filesystem::path(folder) : beside.empty() ? "." : beside);
+  const studies::ScenarioFolder served(!folder.empty() ? std::filesystem::path(folder) : beside.empty() ? "." : beside);
   const std::size_t at_once = studies::processes_at_once(jobs);
   studies::JobLimits limits;
   // A step and what its fields may be are asked at once; a step's graph and its simulation share their memory.
   limits.at_once = at_once + 1;
   limits.memory = memory_limit() / static_cast<Bytes>(limits.at_once);
   limits.time = time_limit;
-  limits.input = PageServer::most_input;
+  limits.input = studies::PageServer::most_input;
 
-  const RequestGuard guard(no_token ? "" : new_token());
-  PageServer server(served, first_scenario(), guard, port);
+  const studies::RequestGuard guard(no_token ? "" : studies::new_token());
+  studies::PageServer server(served, first_scenario(), guard, port);
   studies::JobDoor door;
   const pid_t child = start_server(server, door, served);
   door.outside.close();

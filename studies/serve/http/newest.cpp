@@ -1,8 +1,8 @@
-#include "cli/serve/newest.h"
+#include "studies/serve/http/newest.h"
 
 #include <utility>
 
-namespace tandem::cli {
+namespace tandem::studies {
 
 Newest::Turn::Turn(Newest& owner, std::string name) : owner_(owner), name_(std::move(name)) {
   std::unique_lock lock(owner_.mutex_);
@@ -25,4 +25,4 @@ Newest::Turn::~Turn() {
     owner_.changed_.notify_all();
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::studies

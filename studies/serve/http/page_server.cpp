@@ -1,4 +1,4 @@
-#include "cli/serve/page_server.h"
+#include "studies/serve/http/page_server.h"
 
 #include <httplib.h>
 #include <sys/socket.h>
@@ -7,19 +7,18 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "cli/serve/embedded_page.h"
-#include "cli/serve/newest.h"
 #include "runtime/base/failure.h"
 #include "scenarios/reading/presets.h"
 #include "studies/runner/step_failure.h"
+#include "studies/serve/http/embedded_page.h"
+#include "studies/serve/http/newest.h"
 #include "studies/serve/job_kinds.h"
 #include "studies/serve/job_stream.h"
 
-namespace tandem::cli {
+namespace tandem::studies {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using studies::JobStream;
 
 constexpr const char* json_type = "application/json";
 /// The page's own head says which script may run and that it asks this server alone, but may not say this.
@@ -33,7 +32,7 @@ void answer(httplib::Response& response, int status, const Json& json) {
 }
 
 void refuse(httplib::Response& response, int status, const std::string& sentence) {
-  answer(response, status, studies::to_json_object(Failure{.code = ExitCode::failed, .place = {}, .sentence = sentence}));
+  answer(response, status, to_json_object(Failure{.code = ExitCode::failed, .place = {}, .sentence = sentence}));
 }
 
 /// Of an answer that the library makes.
@@ -79,7 +78,7 @@ struct PageServer::Impl {
       try {
         std::rethrow_exception(thrown);
       } catch (...) {
-        answer(response, 500, studies::to_json_object(failure_of_exception()));
+        answer(response, 500, to_json_object(failure_of_exception()));
       }
     });
   }
@@ -158,8 +157,8 @@ struct PageServer::Impl {
 
   void do_job(const httplib::Request& request, httplib::Response& response) {
     constexpr int not_found = 404, conflict = 409;
-    const std::size_t kind = studies::job_kind_named(request.matches[1].str());
-    if (kind == studies::job_kinds().size()) return refuse(response, not_found, "there is no such job");
+    const std::size_t kind = job_kind_named(request.matches[1].str());
+    if (kind == job_kinds().size()) return refuse(response, not_found, "there is no such job");
     constexpr std::size_t longest_name = 64;
     const std::string turn = request.get_header_value("X-Tandem-Turn").substr(0, longest_name);
     if (turn.empty()) return stream_job(kind, request.body, response);
@@ -214,4 +213,4 @@ void PageServer::serve(int door) {
   impl_->server.listen_after_bind();
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::studies

@@ -3,10 +3,10 @@
 #include <memory>
 #include <string>
 
-#include "cli/serve/request_guard.h"
-#include "cli/serve/scenario_folder.h"
+#include "studies/serve/http/request_guard.h"
+#include "studies/serve/http/scenario_folder.h"
 
-namespace tandem::cli {
+namespace tandem::studies {
 
 /// What the page begins with.
 struct FirstScenario {
@@ -45,4 +45,4 @@ class PageServer {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace tandem::cli
+}  // namespace tandem::studies

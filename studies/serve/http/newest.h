@@ -6,7 +6,7 @@
 #include <mutex>
 #include <string>
 
-namespace tandem::cli {
+namespace tandem::studies {
 
 /// Lets one request at a time through of those with a name ("the steps of this page's left side"), and of those that come
 /// meanwhile the newest alone. What is under way ends undisturbed: who moves a slider wants to see something before it stops.
@@ -39,4 +39,4 @@ class Newest {
   std::map<std::string, State> states_;
 };
 
-}  // namespace tandem::cli
+}  // namespace tandem::studies

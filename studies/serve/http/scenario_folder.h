@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace tandem::cli {
+namespace tandem::studies {
 
 /// The folder whose scenarios are served.
 class ScenarioFolder {
@@ -25,4 +25,4 @@ class ScenarioFolder {
   bool is_scenario(const std::filesystem::path& file) const;
 };
 
-}  // namespace tandem::cli
+}  // namespace tandem::studies

@@ -1,4 +1,4 @@
-#include "cli/serve/request_guard.h"
+#include "studies/serve/http/request_guard.h"
 
 #include <sys/random.h>
 
@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <system_error>
 
-namespace tandem::cli {
+namespace tandem::studies {
 namespace {
 
 /// The name without the port, which is another one where somebody forwards a port of another machine (ssh -L).
@@ -56,4 +56,4 @@ std::string new_token() {
   return token;
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::studies

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace tandem::cli {
+namespace tandem::studies {
 
 /// What of a request says where it comes from. Empty: it has no such header.
 struct RequestOrigin {
@@ -37,4 +37,4 @@ class RequestGuard {
 /// Returns 32 random hexadecimal digits from the system. Throws std::system_error.
 std::string new_token();
 
-}  // namespace tandem::cli
+}  // namespace tandem::studies

@@ -1,4 +1,4 @@
-#include "cli/serve/scenario_folder.h"
+#include "studies/serve/http/scenario_folder.h"
 
 #include <algorithm>
 #include <system_error>
@@ -7,9 +7,11 @@
 #include "runtime/base/nearest.h"
 #include "runtime/base/text_file.h"
 
-namespace tandem::cli {
+namespace tandem::studies {
 
+namespace {
 namespace fs = std::filesystem;
+}
 
 ScenarioFolder::ScenarioFolder(const fs::path& folder) {
   std::error_code error;
@@ -42,4 +44,4 @@ std::optional<std::string> ScenarioFolder::text(const std::string& name) const {
   return read_text_file(file.string(), "a scenario in YAML");
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::studies

@@ -4,9 +4,9 @@
 
 #include "runtime/base/embedded_file.h"
 
-namespace tandem::cli {
+namespace tandem::studies {
 
 /// viz/serve.html, which CMake puts into the binary.
 std::span<const EmbeddedFile> embedded_serve_page();
 
-}  // namespace tandem::cli
+}  // namespace tandem::studies
