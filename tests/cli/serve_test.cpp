@@ -374,10 +374,10 @@ TEST(ServeFaults, OfAThousandQuickChangesTheNewestIsSimulated) {
   std::atomic<bool> newest_came = false;
   const auto ask = [&] {
     for (int number = 0; (number = next++) < changes;) {
-      // The last is asked when all others have been sent.
+      // The last is asked when all others have been answered, so none can come after it.
       const int batch = number == changes - 1 ? 128 : 64;
       if (number == changes - 1)
-        while (simulated + replaced + others < changes - at_once) std::this_thread::sleep_for(1ms);
+        while (simulated + replaced + others < changes - 1) std::this_thread::sleep_for(1ms);
       const Answer answer = served.job("step", small, {"training.global_batch=" + std::to_string(batch)}, in_turn);
       if (answer.status == 200 && answer.json()["tokens"] == 128 * 2048) newest_came = true;
       ++(answer.status == 200 ? simulated : answer.status == conflict ? replaced : others);
