@@ -103,7 +103,7 @@ Json to_json_object(const Form& form) {
   for (const InputError& error : form.refusals)
     refusals.push_back({{"place", error.place().text()}, {"sentence", error.sentence()}});
   return {{"dp_follows", form.dp_follows},
-          {"dp", form.dp},
+          {name_of(Axis::dp), form.dp},
           {"fields", std::move(fields)},
           {"refusals", std::move(refusals)},
           {"warnings", form.warnings}};

@@ -95,16 +95,39 @@ std::string recompute_value(const Scenario& s) {
   return found == scenarios::recompute_names.end() ? "" : std::string(found->name);  // empty: a list of modules
 }
 
-/// Model chunks and a schedule that go with each other, whatever there is now.
-std::vector<Values> pipelines(const Scenario& s, const std::string& /*unused*/) {
-  std::vector<Values> all = {{"parallelism.vpp=1"},
-                             {"parallelism.vpp=2"},
-                             {"parallelism.vpp=1", "training.schedule=1f1b"},
-                             {"parallelism.vpp=2", "training.schedule=interleaved-1f1b"},
-                             {"parallelism.pp=2"},
-                             {"parallelism.pp=2", "parallelism.vpp=2"}};
-  for (std::int64_t vpp = s.parallelism.vpp / 2; vpp > 2; vpp /= 2)
-    all.insert(all.begin(), {"parallelism.vpp=" + std::to_string(vpp)});
+std::string setting_chunks(std::int64_t vpp) { return "parallelism.vpp=" + std::to_string(vpp); }
+std::string setting_schedule(std::string_view name) { return "training.schedule=" + std::string(name); }
+
+/// Those of so many model chunks; last the ones that need memory for a whole batch.
+Values schedules_with(std::int64_t vpp) {
+  Values frugal, greedy;
+  for (const scenarios::ScheduleTraits& traits : scenarios::schedule_table())
+    if (traits.admits_chunks(vpp)) (traits.holds_whole_batch ? greedy : frugal).push_back(setting_schedule(traits.name));
+  frugal.insert(frugal.end(), greedy.begin(), greedy.end());
+  return frugal;
+}
+
+/// For pp: fewer model chunks, then any schedule of one or two.
+std::vector<Values> chunks_and_schedules(const Scenario& s, const std::string& /*unused*/) {
+  std::vector<Values> all;
+  for (std::int64_t vpp = s.parallelism.vpp / 2; vpp > 0; vpp /= 2) all.push_back({setting_chunks(vpp)});
+  for (const std::int64_t vpp : {1, 2})
+    for (const std::string& schedule : schedules_with(vpp)) all.push_back({setting_chunks(vpp), schedule});
+  return all;
+}
+
+/// For a schedule: the least and the most model chunks that it has, and two stages where it needs a pipeline.
+std::vector<Values> chunks_of_schedule(const Scenario& /*unused*/, const std::string& schedule) {
+  const scenarios::ScheduleTraits* traits = scenarios::schedule_named(schedule);
+  if (traits == nullptr) return {};
+  const std::string chunks = setting_chunks(traits->least_chunks);
+  return {{chunks}, {"parallelism.pp=2"}, {"parallelism.pp=2", chunks}};
+}
+
+/// For vpp: a schedule of so many model chunks.
+std::vector<Values> schedules_of_chunks(const Scenario& /*unused*/, const std::string& vpp) {
+  std::vector<Values> all;
+  for (const std::string& schedule : schedules_with(std::stoll(vpp))) all.push_back({schedule});
   return all;
 }
 
@@ -128,11 +151,8 @@ constexpr std::array rows{
     FieldRow{"cluster.gpus", [](const Scenario& s) { return std::to_string(s.cluster.gpus); }, gpu_counts, batch_per_gpu},
     FieldRow{"parallelism.tp", size_of_axis<&ParallelismSpec::tp>, tp_values, without_sequence_parallelism},
     FieldRow{"parallelism.sp", [](const Scenario& s) { return yes_or_no(s.parallelism.sp); }, both},
-    FieldRow{"parallelism.pp", size_of_axis<&ParallelismSpec::pp>, pp_values, pipelines},
-    FieldRow{"parallelism.vpp", size_of_axis<&ParallelismSpec::vpp>, vpp_values,
-             [](const Scenario&, const std::string& vpp) {
-               return std::vector<Values>{{vpp == "1" ? "training.schedule=1f1b" : "training.schedule=interleaved-1f1b"}};
-             }},
+    FieldRow{"parallelism.pp", size_of_axis<&ParallelismSpec::pp>, pp_values, chunks_and_schedules},
+    FieldRow{"parallelism.vpp", size_of_axis<&ParallelismSpec::vpp>, vpp_values, schedules_of_chunks},
     FieldRow{"parallelism.cp", size_of_axis<&ParallelismSpec::cp>, cp_values},
     FieldRow{"parallelism.cp_method",
              [](const Scenario& s) { return std::string(name_in(scenarios::cp_method_names, s.parallelism.cp_method)); },
@@ -148,7 +168,7 @@ constexpr std::array rows{
                return Values{"bf16", "fp16", "fp32", "fp8", "fp4"};
              }},
     FieldRow{"training.schedule", [](const Scenario& s) { return std::string(scenarios::name_of(s.training.schedule)); },
-             schedule_values, pipelines},
+             schedule_values, chunks_of_schedule},
     FieldRow{"training.recompute", recompute_value, [](const Scenario&) { return names_of_table(scenarios::recompute_names); }},
     FieldRow{"training.optimizer",
              [](const Scenario& s) { return std::string(name_in(scenarios::optimizer_names, s.training.optimizer)); },

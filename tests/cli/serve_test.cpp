@@ -59,6 +59,13 @@ std::string without_costs_of_run(json result) {
   return result.dump();
 }
 
+/// The sentence of an answer in lines, or of one that is none.
+std::string failure_of(const Answer& answer) {
+  constexpr std::size_t shown = 200;
+  return answer.last_line().value("failure",
+                                  "none, status " + std::to_string(answer.status) + ": " + answer.body.substr(0, shown));
+}
+
 // ---- what is answered
 // ------------------------------------------------------------------------------------------------------------
 
@@ -271,7 +278,7 @@ TEST_F(ServedFolder, IsAllThatScenariosRead) {
         std::string("./leads-out.yaml"), std::string("/etc/passwd"), std::string("./x/../../secret.yaml")}) {
     for (const char* kind : {"step", "form", "lint", "scenario", "search", "report", "schedule"}) {
       const Answer answer = served.job(kind, with_model("\"" + model + "\""));
-      const std::string sentence = answer.last_line().value("failure", answer.body);
+      const std::string sentence = failure_of(answer);
       EXPECT_THAT(sentence, testing::HasSubstr("outside")) << kind << " " << model;
     }
     EXPECT_EQ(served.job("step", with_model("llama3-8b"), {"model=\"" + model + "\""}, in_turn).status, unprocessable);
@@ -311,14 +318,14 @@ TEST(ServeLimits, InputIsLimited) {
 TEST(ServeLimits, TimeIsLimited) {
   const Served served({"--folder", scenarios, "--time-limit", "0.3"});
   const Answer answer = served.job("report", large);
-  EXPECT_THAT(answer.last_line().value("failure", answer.body), testing::HasSubstr("longer than the 0.3 s"));
+  EXPECT_THAT(failure_of(answer), testing::HasSubstr("longer than the 0.3 s"));
   EXPECT_TRUE(comes_true([&] { return served.workers().empty(); }));
 }
 
 TEST(ServeLimits, MemoryIsLimited) {
   const Served served({"--folder", scenarios, "--max-memory", "600MB", "--jobs", "1"});
   const Answer answer = served.job("report", large);
-  EXPECT_THAT(answer.last_line().value("failure", answer.body), testing::HasSubstr("memory"));
+  EXPECT_THAT(failure_of(answer), testing::HasSubstr("memory"));
   EXPECT_EQ(served.job("step", small, {}, in_turn).status, 200);
 }
 
@@ -326,13 +333,17 @@ TEST(ServeFaults, AKilledChildIsASentenceAndTheNextStepIsAnswered) {
   const Served served({"--folder", scenarios});
   for (const int signal : {SIGKILL, SIGSEGV, SIGABRT}) {
     Answer answer;
-    std::thread asking([&] { answer = served.job("report", large); });
-    std::vector<pid_t> workers;
-    EXPECT_TRUE(comes_true([&] { return !(workers = served.workers()).empty(); }));
-    for (const pid_t worker : workers) ::kill(worker, signal);
+    std::atomic<bool> is_answered = false;
+    std::thread asking([&] {
+      answer = served.job("report", large);
+      is_answered = true;
+    });
+    while (!is_answered) {
+      for (const pid_t worker : served.workers()) ::kill(worker, signal);
+      std::this_thread::sleep_for(5ms);
+    }
     asking.join();
-    EXPECT_THAT(answer.last_line().value("failure", answer.body),
-                testing::HasSubstr("killed by signal " + std::to_string(signal)));
+    EXPECT_THAT(failure_of(answer), testing::HasSubstr("killed by signal " + std::to_string(signal)));
     EXPECT_EQ(served.job("step", small, {}, in_turn).status, 200);
   }
 }
@@ -381,6 +392,7 @@ TEST(ServeFaults, OfAThousandQuickChangesTheNewestIsSimulated) {
       const Answer answer = served.job("step", small, {"training.global_batch=" + std::to_string(batch)}, in_turn);
       if (answer.status == 200 && answer.json()["tokens"] == 128 * 2048) newest_came = true;
       ++(answer.status == 200 ? simulated : answer.status == conflict ? replaced : others);
+      if (answer.status != 200 && answer.status != conflict) ADD_FAILURE() << answer.status << " " << answer.body;
     }
   };
   std::vector<std::thread> threads;

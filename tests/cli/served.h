@@ -44,7 +44,7 @@ class Served {
   /// Ends it with a signal and returns its exit code, -1 where the signal ended it.
   int end(int signal);
   pid_t foreman() const { return process_; }
-  /// The processes that work on jobs, without those that these have started.
+  /// The processes that work on jobs, if any, without those that these have started.
   std::vector<pid_t> workers() const;
 
  private:

@@ -85,14 +85,20 @@ struct PageServer::Impl {
 
   int bind(int wanted) {
     // Not SO_REUSEPORT, which the library would set: two servers would share the port.
-    server.set_socket_options([](auto socket) {
+    int listening = -1;
+    server.set_socket_options([&listening](auto socket) {
       const int yes = 1;
       ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+      listening = socket;
     });
     constexpr const char* loopback = "127.0.0.1";
-    if (wanted == 0) return server.bind_to_any_port(loopback);
-    if (!server.bind_to_port(loopback, wanted))
+    if (wanted == 0)
+      wanted = server.bind_to_any_port(loopback);
+    else if (!server.bind_to_port(loopback, wanted))
       throw InputError({"--port " + std::to_string(wanted), 0, 0}, "the port is taken, expected a free one, or 0 for any");
+    // The library lets five connections wait; a sixth would be tried again a second later.
+    constexpr int waiting = 256;
+    ::listen(listening, waiting);
     return wanted;
   }
 
