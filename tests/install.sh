@@ -18,7 +18,7 @@ mkdir -p "$folder"
 step install cmake --install "$build" --prefix "$folder/prefix"
 grep -q simulate "$folder/prefix/share/bash-completion/completions/tandem" && grep -q simulate "$folder/prefix/share/zsh/site-functions/_tandem" ||
   fail "completions are missing"
-heavy='<(nlohmann/json\.hpp|simgrid/|spdlog/|fmt/|google/|yaml-cpp/|pugixml|toml|sqlite3|CLI/)'
+heavy='<(nlohmann/json\.hpp|simgrid/|spdlog/|fmt/|google/|yaml-cpp/|pugixml|toml|sqlite3|httplib|CLI/)'
 ! grep -rlE "#include $heavy" "$folder/prefix/include" || fail "these headers bring what their users need not have"
 step configure cmake -S "$sources/docs/examples/exposed" -B "$folder/build" -G Ninja -D CMAKE_PREFIX_PATH="$folder/prefix"
 step build cmake --build "$folder/build"

@@ -3,13 +3,14 @@ import {viteSingleFile} from "vite-plugin-singlefile";
 
 import {contentSecurity} from "./content_security";
 
-export default defineConfig({
+// A page is one file, so each is a build of its own: `vite build` makes report.html, `vite build --mode serve` serve.html.
+export default defineConfig(({mode}) => ({
   root: "src",
-  plugins: [viteSingleFile({removeViteModuleLoader: true}), contentSecurity()],
+  plugins: [viteSingleFile({removeViteModuleLoader: true}), contentSecurity(mode === "serve" ? "'self'" : "'none'")],
   build: {
     outDir: "../dist",
-    emptyOutDir: true,
+    emptyOutDir: mode !== "serve",
     target: "es2022",
-    rollupOptions: {input: "src/report.html"},
+    rollupOptions: {input: mode === "serve" ? "src/serve.html" : "src/report.html"},
   },
-});
+}));

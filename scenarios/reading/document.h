@@ -28,6 +28,10 @@ YamlNode parse_document(const std::string& text, const std::string& name, const 
 /// Reads and validates a scenario whose presets are filled in. `default_name` stands in where it has none. Throws InputError.
 Scenario read_document(const YamlNode& document, const std::string& default_name);
 
+/// Reads a scenario and fills in what follows from the rest, without asking whether it can be lowered: for whoever shows the
+/// fields of one that is refused. Throws InputError where a field cannot be read.
+Scenario read_unchecked(const YamlNode& document, const std::string& default_name);
+
 /// Returns all that `read_document` would refuse, as far as one thing can be checked in spite of another: the first of each kind
 /// of check, in the order of the checks. Empty where the scenario is read.
 std::vector<InputError> refusals_of(const YamlNode& document, const std::string& default_name);

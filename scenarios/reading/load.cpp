@@ -109,9 +109,14 @@ void give_name(YamlNode& document, const std::string& name) {
   if (document.find("name") == nullptr) put(document, "name", name, document.place);
 }
 
-Scenario read_document(const YamlNode& document, const std::string& default_name) {
+Scenario read_unchecked(const YamlNode& document, const std::string& default_name) {
   Scenario scenario = read_scenario(document, default_name);
   complete(scenario);
+  return scenario;
+}
+
+Scenario read_document(const YamlNode& document, const std::string& default_name) {
+  Scenario scenario = read_unchecked(document, default_name);
   if (const auto objection = first_objection(scenario)) refuse(document, *objection);
   scenario.warnings = find_warnings(scenario, document);
   return scenario;

@@ -131,7 +131,10 @@ SearchSpec read_search(const YamlNode& block) {
 }
 
 SearchSpec load_search(const std::string& path, const std::vector<std::string>& overrides) {
-  YamlNode document = load_document(path, overrides);
+  return search_of(load_document(path, overrides), path);
+}
+
+SearchSpec search_of(YamlNode document, const std::string& path) {
   const std::string name = std::filesystem::path(path).stem().string();
   const Scenario scenario = read_document(document, name);  // refuses a wrong block, too
 

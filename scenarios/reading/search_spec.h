@@ -97,5 +97,7 @@ SearchSpec read_search(const YamlNode& block);
 
 /// Reads the scenario and its search. All axes are free where it has no such block. Throws InputError.
 SearchSpec load_search(const std::string& path, const std::vector<std::string>& overrides);
+/// The same of a document whose presets are filled in; `path` is the file that it stands for.
+SearchSpec search_of(YamlNode document, const std::string& path);
 
 }  // namespace tandem::scenarios

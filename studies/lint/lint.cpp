@@ -29,8 +29,8 @@ bool worthless(const Finding& finding) {
 
 class Linter {
  public:
-  Linter(const std::string& path, const std::vector<std::string>& overrides, const LintOptions& options)
-      : source_(path, overrides), options_(options), document_(source_.resolved()), steps_(options.jobs) {
+  Linter(ScenarioSource source, const LintOptions& options)
+      : source_(std::move(source)), options_(options), document_(source_.resolved()), steps_(options.jobs) {
     result_.scenario = source_.name();
   }
 
@@ -120,7 +120,9 @@ class Linter {
 }  // namespace
 
 LintResult lint(const std::string& path, const std::vector<std::string>& overrides, const LintOptions& options) {
-  return Linter(path, overrides, options).run();
+  return lint(ScenarioSource(path, overrides), options);
 }
+
+LintResult lint(const ScenarioSource& source, const LintOptions& options) { return Linter(source, options).run(); }
 
 }  // namespace tandem::studies

@@ -144,8 +144,8 @@ Json no_timeline() { return timeline_json(Dag(), Timeline(), {}, {}); }
 
 }  // namespace
 
-std::string step_page(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result,
-                      const std::string& command) {
+Json step_report(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result,
+                 const std::string& command) {
   const std::vector<RankIndex> drawn = drawn_ranks(dag, timeline);
   Bottlenecks bottlenecks(dag);
   Json report = report_head("step", scenario.name, command);
@@ -156,7 +156,14 @@ std::string step_page(const Scenario& scenario, const Dag& dag, const Timeline& 
   report["memory"] = memory_json(dag, timeline);
   report["links"] = links_json(dag, timeline);
   report["critical_path"] = critical_path_json(dag, timeline, drawn);
-  report["blame"] = result.is_simulated() ? blame_json(dag, timeline, result.run) : Json::array();
+  report["blame"] = Json::array();
+  return report;
+}
+
+std::string step_page(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result,
+                      const std::string& command) {
+  Json report = step_report(scenario, dag, timeline, result, command);
+  if (result.is_simulated()) report["blame"] = blame_json(dag, timeline, result.run);
   return report_page(report);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,10 @@ namespace tandem::studies {
 /// Returns the page of one step. A simulated step is simulated again to find what would make it faster; an executed one is not.
 std::string step_page(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result,
                       const std::string& command);
+
+/// Returns the data of that page, without what would make the step faster: `blame` is empty.
+nlohmann::ordered_json step_report(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result,
+                                   const std::string& command);
 
 /// Returns the page of one DAG simulated and executed. `result` is that of the executed step.
 std::string crosscheck_page(const Scenario& scenario, const Dag& dag, const Timeline& simulated, const Timeline& measured,

@@ -1,5 +1,7 @@
 #include "studies/runner/scenario_source.h"
 
+#include <utility>
+
 #include "runtime/base/text_file.h"
 #include "scenarios/reading/document.h"
 #include "scenarios/reading/overlay.h"
@@ -8,7 +10,15 @@
 namespace tandem::studies {
 
 ScenarioSource::ScenarioSource(const std::string& path, const std::vector<std::string>& overrides)
-    : document_(parse_yaml(read_text_file(path, a_scenario), path)), file_(path) {
+    : ScenarioSource(parse_yaml(read_text_file(path, a_scenario), path), path, overrides) {}
+
+ScenarioSource ScenarioSource::of_text(const std::string& text, const std::filesystem::path& path,
+                                       const std::vector<std::string>& overrides) {
+  return {parse_yaml(text, path.filename().string()), path, overrides};
+}
+
+ScenarioSource::ScenarioSource(YamlNode document, std::filesystem::path file, const std::vector<std::string>& overrides)
+    : document_(std::move(document)), file_(std::move(file)) {
   tidy_names(document_);
   for (const std::string& option : overrides) apply_override(document_, option);
 }

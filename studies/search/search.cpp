@@ -94,6 +94,8 @@ void Search::simulate(const std::vector<std::size_t>& candidates, const std::fun
     waiting_.erase({candidate.score, index});
   }
   runs_.run(plans, [&](std::size_t running) { progress({"simulating", runs_.all().size(), runs_.all().size() + running}); });
+  if (const std::vector<RatedPlan> best = ranked(); !best.empty())
+    progress({"simulating", runs_.all().size(), runs_.all().size(), best.front()});
 }
 
 std::vector<RatedPlan> Search::simulated() const {

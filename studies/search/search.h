@@ -57,6 +57,7 @@ struct SearchResult {
 struct SearchProgress {
   std::string doing;
   std::size_t done = 0, of = 0;
+  std::optional<RatedPlan> best = {};  ///< of those simulated so far; told when a batch of simulations has ended
 };
 
 /// Finds the best plans of a space.

@@ -97,6 +97,10 @@ Json explanation_json(const Explanation& e, const PlanChoices& choices, const Se
 
 }  // namespace
 
+Json to_json_object(const RatedPlan& rated, const SearchSpec& spec, const PlanChoices& choices) {
+  return rated_json(rated, choices, spec);
+}
+
 std::string to_json(const SearchResult& r, const Explanation* explanation, const SearchSpec& spec, const PlanChoices& choices,
                     Seconds wall) {
   Json json = {{"scenario", spec.name},

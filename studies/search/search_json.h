@@ -1,5 +1,6 @@
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "studies/search/explain.h"
@@ -11,5 +12,8 @@ namespace tandem::studies {
 /// null.
 std::string to_json(const SearchResult& result, const Explanation* explanation, const SearchSpec& spec,
                     const PlanChoices& choices, Seconds wall);
+
+/// Returns what stands there of one plan.
+nlohmann::ordered_json to_json_object(const RatedPlan& rated, const SearchSpec& spec, const PlanChoices& choices);
 
 }  // namespace tandem::studies

@@ -1,9 +1,13 @@
 #include "studies/search/search_study.h"
 
+#include <utility>
+
 namespace tandem::studies {
 
 SearchStudy::SearchStudy(const std::string& scenario, const std::vector<std::string>& overrides, const std::string& explained)
-    : spec_(load_search(scenario, overrides)), space_(spec_) {
+    : SearchStudy(load_search(scenario, overrides), explained) {}
+
+SearchStudy::SearchStudy(SearchSpec spec, const std::string& explained) : spec_(std::move(spec)), space_(spec_) {
   if (!explained.empty()) asked_ = space_.parse(explained);
   bool any = false;
   space_.for_each([&](const Plan&) { return !(any = true); });

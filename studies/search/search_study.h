@@ -23,6 +23,10 @@ class SearchStudy {
   /// Reads the scenario and its `search` block (scenarios/reading/search_spec.h). `explained` is a plan to be explained, such as
   /// "tp=4,pp=8"; empty for none. Throws InputError, also where no plan meets what is asked.
   SearchStudy(const std::string& scenario, const std::vector<std::string>& overrides, const std::string& explained);
+  /// The search of a scenario that was read already.
+  explicit SearchStudy(SearchSpec spec, const std::string& explained = "");
+  SearchStudy(const SearchStudy&) = delete;  // the space refers to the spec
+  SearchStudy& operator=(const SearchStudy&) = delete;
 
   const SearchSpec& spec() const { return spec_; }
   const PlanChoices& choices() const { return space_.choices(); }

@@ -54,7 +54,7 @@ export function page(report: Report, head: HTMLElement[], chapters: readonly Cha
   followScrolling(elements, links);
 }
 
-function themeButton(): HTMLElement {
+export function themeButton(): HTMLElement {
   const button = h("button", {type: "button", class: "theme", "aria-keyshortcuts": "t"});
   const say = () => {
     const other = currentTheme() === "light" ? "dark" : "light";
@@ -67,7 +67,7 @@ function themeButton(): HTMLElement {
   return button;
 }
 
-function followKeys(chapters: readonly HTMLElement[]): void {
+export function followKeys(chapters: readonly HTMLElement[]): void {
   document.addEventListener("keydown", event => {
     const typing = event.target instanceof Element && event.target.matches("input, select, textarea");
     if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -80,7 +80,7 @@ function followKeys(chapters: readonly HTMLElement[]): void {
 }
 
 /** Marks the chapter that is being read. */
-function followScrolling(chapters: readonly HTMLElement[], links: readonly HTMLElement[]): void {
+export function followScrolling(chapters: readonly HTMLElement[], links: readonly HTMLElement[]): void {
   const mark = () => {
     const reached =
       window.scrollY === 0
