@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/base/nearest.h"
+#include "runtime/base/printable.h"
 #include "scenarios/reading/aliases.h"
 
 namespace tandem::scenarios {
@@ -80,7 +81,7 @@ void fill_in(YamlNode& node, const YamlNode& defaults) {
 }
 
 void apply_override(YamlNode& scenario, const std::string& option) {
-  const Place place{.file = "--set " + option};
+  const Place place{.file = "--set " + printable(option)};
   const std::size_t equals = option.find('=');
   if (equals == std::string::npos || split_path(option.substr(0, equals)).empty())
     throw InputError(place, "expected --set path=value, such as --set parallelism.tp=4");
