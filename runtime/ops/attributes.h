@@ -72,7 +72,6 @@ inline std::int64_t rotated_of(const SplitHeadsAttributes& attributes, std::int6
   return attributes.rotated > 0 ? attributes.rotated : head_dim;
 }
 
-/// Rotates the last `rope_dim` elements of the heads of latent attention.
 /// How rotary angles are stretched (YaRN): see runtime/ops/rotation.h.
 struct YarnAttributes {
   float factor = 1.0F;       ///< 1: they are as they are
@@ -81,6 +80,7 @@ struct YarnAttributes {
   auto operator<=>(const YarnAttributes&) const = default;
 };
 
+/// Rotates the last `rope_dim` elements of the heads of latent attention.
 struct MlaHeadsAttributes {
   std::int32_t rope_dim = 0;
   float base = 10000.0F;

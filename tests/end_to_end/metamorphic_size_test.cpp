@@ -33,22 +33,29 @@ TEST(SlowTwiceTheMicroBatches, TakeAtMostTwiceAsLong) {
   for (const RandomScenario& drawn : random_scenarios(many, 1000, 1)) expect_at_most_twice_as_long(drawn);
 }
 
-/// As near as the refusal of what is too large promises: see step_size.h for where it is not exact.
-void expect_size_is_known(const RandomScenario& drawn, double allowed = 0.3) {
+/// How far the size is off that is known before: of tasks or buffers, whichever is further, as a share of those there are. See
+/// step_size.h for where it is not exact.
+double error_of_size(const RandomScenario& drawn) {
   const World world = make_world(drawn.scenario, true);
   const Dag dag = lower(drawn.scenario, world);
   const scenarios::StepSize size = size_of_step(drawn.scenario, world).step;
   const auto tasks = static_cast<double>(dag.tasks.size()), buffers = static_cast<double>(dag.buffers.size());
-  EXPECT_NEAR(size.tasks, tasks, allowed * tasks) << drawn.text();
-  EXPECT_NEAR(size.buffers, buffers, allowed * buffers) << drawn.text();
+  return std::max(std::abs(size.tasks / tasks - 1), std::abs(size.buffers / buffers - 1));
 }
 
+constexpr double usual_error = 0.3;
+
 TEST(SizeOfAStep, IsKnownBeforeItIsLowered) {
-  for (const RandomScenario& drawn : random_scenarios(few, 1, 1)) expect_size_is_known(drawn);
+  for (const RandomScenario& drawn : random_scenarios(few, 1, 1)) EXPECT_LE(error_of_size(drawn), usual_error) << drawn.text();
 }
 TEST(SlowSizeOfAStep, IsKnownBeforeItIsLowered) {
-  // Of these 1,500 two are estimated more than 0.3 too large.
-  for (const RandomScenario& drawn : random_scenarios(many, 1000, 1)) expect_size_is_known(drawn, 0.5);
+  std::size_t further_off = 0;
+  for (const RandomScenario& drawn : random_scenarios(many, 1000, 1)) {
+    const double error = error_of_size(drawn);
+    EXPECT_LE(error, 0.5) << drawn.text();
+    further_off += error > usual_error ? 1 : 0;
+  }
+  EXPECT_LE(further_off, 2U);
 }
 
 /// A step of one GPU, with all that its model and its training have.
