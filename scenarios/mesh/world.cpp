@@ -63,20 +63,26 @@ std::vector<std::uint32_t> assign_devices(const Scenario& scenario, World& world
   return device_of;
 }
 
+/// Whether some queries of such a sequence attend to other numbers of keys than those that come before them.
+bool leaves_out_keys(const ModelSpec& model, std::int64_t sequence) {
+  const bool chooses = model.indexer.enabled() && model.indexer.top_k < sequence;
+  return chooses || model.attends_in_part(sequence) || model.compressed.enabled();
+}
+
 /// By world rank: equal where program and device are. A program is its pipeline stage's; with contiguous runs of positions
 /// and a causal mask, later context-parallel ranks see more keys than earlier ones. Zigzag chunks give all of them equal work, in
-/// every hop of a ring, unless queries look back only so far, or to keys that stand for several positions, or to the start of a
-/// document that was not cut into such chunks itself, or which ranks share a micro-batch is its own affair; replicas that read
-/// other documents have other work. Under uneven load, ranks of other experts have other numbers of tokens to compute. Where
-/// Muon's matrices are dealt out to data-parallel ranks, each has its own to update.
+/// every hop of a ring, unless queries look back only so far, or to as many keys as are chosen for them, or to keys that stand
+/// for several positions, or to the start of a document that was not cut into such chunks itself, or which ranks share a
+/// micro-batch is its own affair; replicas that read other documents have other work. Under uneven load, ranks of other experts
+/// have other numbers of tokens to compute. Where Muon's matrices are dealt out to data-parallel ranks, each has its own to
+/// update.
 std::vector<std::uint32_t> colour_ranks(const Scenario& scenario, const Mesh& mesh, const std::vector<std::uint32_t>& device_of,
                                         const World& world) {
   const ParallelismSpec& p = scenario.parallelism;
   const std::int64_t streams = scenario.training.documents.any() ? scenario.training.documents.streams : 1;
   const bool packed = scenario.training.documents.any() && (p.cp_layout != CpLayout::document_zigzag || p.dynamic_cp);
   const ModelSpec& model = scenario.model;
-  const bool unlike =
-      p.cp_layout == CpLayout::contiguous || model.attends_in_part(scenario.training.sequence) || model.compressed.enabled();
+  const bool unlike = p.cp_layout == CpLayout::contiguous || leaves_out_keys(model, scenario.training.sequence);
   const bool uneven = (packed || (scenario.model.causal && unlike)) && p.cp_method != CpMethod::ulysses;
   const std::vector<std::uint32_t> alike = scenario.model.moe.experts > 0 ? alike_parts(scenario) : std::vector<std::uint32_t>{};
   const ExpertMesh experts(p, mesh);
