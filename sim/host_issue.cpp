@@ -1,6 +1,7 @@
 #include "sim/host_issue.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "sim/collective_cost.h"
@@ -48,6 +49,31 @@ IssueParts issue_parts(const Dag& dag, TaskId id) {
   return {first * times, rest * times};
 }
 
+bool is_from_another_stage(const Task& task) {
+  return task.op == OpKind::receive &&
+         (task.stream == Stream::pp_receive_forward || task.stream == Stream::pp_receive_backward ||
+          task.stream == Stream::pp_receive_forward_descending || task.stream == Stream::pp_receive_backward_descending);
+}
+
+/// Receives from other stages, each behind the last kernel of its rank that ends before it is posted: that kernel and the
+/// receive, in the order of both. Without such a kernel, a receive is posted from the start: behind `no_id`, which is the last
+/// here.
+std::vector<std::pair<TaskId, TaskId>> posted_behind(const Dag& dag) {
+  std::unordered_map<TaskId, TaskId> behind;
+  for (TaskId id = 0; id < dag.tasks.size(); ++id)
+    if (is_from_another_stage(dag.tasks[id])) behind.emplace(id, no_id);
+  if (behind.empty()) return {};
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    if (dag.tasks[id].stream != Stream::compute) continue;
+    for (const TaskId next : dag.graph.successors(id))
+      if (const auto receive = behind.find(next); receive != behind.end()) receive->second = id;
+  }
+  std::vector<std::pair<TaskId, TaskId>> posted;
+  for (const auto& [receive, kernel] : behind) posted.emplace_back(kernel, receive);
+  std::ranges::sort(posted);
+  return posted;
+}
+
 /// Before the first of several steps passes what belongs to all.
 Seconds before_steps(const Dag& dag, const Rank& rank) { return dag.devices[rank.device].site.overhead * dag.info.steps; }
 
@@ -91,15 +117,31 @@ HostIssue::HostIssue(const Dag& dag)
       place_(dag.tasks.size(), 0),
       issued_(dag.tasks.size(), 0) {
   for (const OpKind kind : dag.software.waits_for) waited_for_[static_cast<std::size_t>(kind)] = true;
-  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
-    std::vector<TaskId>& order = of_rank_[dag.tasks[id].rank].order;
-    place_[id] = static_cast<std::uint32_t>(order.size());
-    order.push_back(id);
-  }
+  put_in_order();
   if (dag.software.waits_for_dispatch) find_dispatches();
   for (std::size_t rank = 0; rank < of_rank_.size(); ++rank) {
     of_rank_[rank].free = before_steps(dag, dag.ranks[rank]);
     advance(of_rank_[rank]);
+  }
+}
+
+void HostIssue::put_in_order() {
+  const auto issue = [&](TaskId id) {
+    std::vector<TaskId>& order = of_rank_[dag_.tasks[id].rank].order;
+    place_[id] = static_cast<std::uint32_t>(order.size());
+    order.push_back(id);
+  };
+  const std::vector<std::pair<TaskId, TaskId>> posted = posted_behind(dag_);
+  auto from_start = std::ranges::lower_bound(posted, std::pair(no_id, TaskId{0}));
+  for (auto next = from_start; next != posted.end(); ++next) issue(next->second);
+  auto next = posted.begin();
+  for (TaskId id = 0; id < dag_.tasks.size(); ++id) {
+    if (!is_from_another_stage(dag_.tasks[id])) {
+      issue(id);
+    } else if (waits_for(id)) {
+      of_rank_[dag_.tasks[id].rank].order.push_back(id);
+    }
+    for (; next != from_start && next->first == id; ++next) issue(next->second);
   }
 }
 
@@ -124,11 +166,19 @@ bool HostIssue::waits_for(TaskId id) const {
 
 void HostIssue::advance(Thread& thread) {
   while (thread.waits_for == no_id && thread.dated < thread.order.size()) {
-    const TaskId id = thread.order[thread.dated++];
+    const std::size_t turn = thread.dated++;
+    const TaskId id = thread.order[turn];
+    if (place_[id] != turn) {
+      if (const auto arrival = arrived_.find(id); arrival != arrived_.end())
+        thread.free = std::max(thread.free, arrival->second);
+      else
+        thread.waits_for = id;
+      continue;
+    }
     issued_[id] = thread.free + first_issue_time(dag_, id);
     thread.free += issue_time(dag_, id);
     newly_dated_.push_back(id);
-    if (waits_for(id)) thread.waits_for = id;
+    if (waits_for(id) && !is_from_another_stage(dag_.tasks[id])) thread.waits_for = id;
   }
 }
 
@@ -136,6 +186,7 @@ const std::vector<TaskId>& HostIssue::ended(TaskId first, Seconds date) {
   newly_dated_.clear();
   for (const TaskId id : dag_.unit_of(first)) {
     Thread& thread = of_rank_[dag_.tasks[id].rank];
+    if (is_from_another_stage(dag_.tasks[id]) && waits_for(id)) arrived_.emplace(id, date);
     if (thread.waits_for != id) continue;
     thread.waits_for = no_id;
     thread.free = std::max(thread.free, date);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -24,10 +25,13 @@ Seconds first_issue_time(const Dag& dag, TaskId id);
 std::vector<Seconds> issue_times(const Dag& dag, const Timeline& timeline = {});
 
 /// Says when each rank's CPU puts its kernels into the GPU's queues. One CPU thread issues a rank's tasks one after the other, in
-/// the order of lowering, each in its issue_time(), from the site's `overhead` on:
+/// the order of lowering, each in its issue_time(), from the site's `overhead` on. Receives from other stages alone come before
+/// their turn: behind the last kernel that must end before they are posted, as `batch_isend_irecv` has it.
 ///
 ///   free(i)   = max(free(i - 1), end of the last task before i that the CPU waits for) + issue time of i
 ///   issued(i) = free(i), less the issue time of what follows i's first kernel
+///
+/// The CPU waits for a receive where it stands in the order of lowering: with the pass that needs it.
 ///
 /// A task starts when all it depends on has ended and it is issued. So the CPU's time is hidden as long as it is ahead of the
 /// GPU, and the GPU waits where kernels are shorter than what issuing them takes.
@@ -46,19 +50,21 @@ class HostIssue {
 
  private:
   struct Thread {
-    std::vector<TaskId> order;
-    std::size_t dated = 0;  ///< so many of `order` have their dates
+    std::vector<TaskId> order;  ///< twice what is waited for later than it is issued
+    std::size_t dated = 0;      ///< so many of `order` are done
     Seconds free = 0;
     TaskId waits_for = no_id;
   };
   const Dag& dag_;
-  std::vector<bool> waited_for_;           ///< by kind of operation; see waits_for()
-  std::unordered_set<TaskId> dispatches_;  ///< that the CPU waits for
+  std::vector<bool> waited_for_;                 ///< by kind of operation; see waits_for()
+  std::unordered_set<TaskId> dispatches_;        ///< that the CPU waits for
+  std::unordered_map<TaskId, Seconds> arrived_;  ///< receives that the CPU waits for
   std::vector<Thread> of_rank_;
   std::vector<std::uint32_t> place_;  ///< by task, in its rank's order
   std::vector<Seconds> issued_;
   std::vector<TaskId> newly_dated_;
 
+  void put_in_order();
   /// Of a pass's exchanges, the first after the router's is the dispatch.
   void find_dispatches();
   bool waits_for(TaskId id) const;

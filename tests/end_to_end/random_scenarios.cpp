@@ -47,13 +47,6 @@ void extend(std::vector<std::string>& overrides, Scenario& scenario, const std::
 /// Seeds below draw what they always drew: their digests are stored.
 constexpr std::uint32_t first_newer_seed = 400;
 
-/// Steps that wait for themselves: docs/limits.md.
-bool may_wait_in_a_circle(const Scenario& scenario) {
-  const ParallelismSpec& mesh = scenario.parallelism;
-  const bool several_chunks = mesh.vpp > 1 || scenario.training.schedule == ScheduleKind::dualpipe;
-  return mesh.pp > 1 && several_chunks && !scenario.training.overlap_pp && !scenario.software.waits_for.empty();
-}
-
 std::optional<RandomScenario> random_scenario(std::uint32_t seed) {
   const bool newer = seed >= first_newer_seed && seed % 2 == 0;
   RandomScenario drawn{
@@ -69,7 +62,6 @@ std::optional<RandomScenario> random_scenario(std::uint32_t seed) {
   for (const FurtherField& field : further_fields())
     if (random() % one_of == 0) further.push_back(field.path + "=" + field.values[random() % field.values.size()]);
   extend(drawn.overrides, drawn.scenario, further);
-  if (may_wait_in_a_circle(drawn.scenario)) return {};
   return drawn;
 }
 

@@ -79,13 +79,22 @@ class SmallDag {
                                bytes_of(rank, bytes), bytes_of(rank, bytes / 2));
   }
 
+  /// Between two ranks, of which each calls its own.
+  TaskId send(RankIndex rank, CommunicatorId pair, Bytes bytes) {
+    return builder_.collective(OpKind::send, pair, {.name = "send", .stream = Stream::pp_send_forward}, bytes_of(rank, bytes),
+                               no_id);
+  }
+  TaskId receive(RankIndex rank, CommunicatorId pair, Bytes bytes) {
+    return builder_.collective(OpKind::receive, pair, {.name = "receive", .stream = Stream::pp_receive_forward}, no_id,
+                               bytes_of(rank, bytes));
+  }
+
   /// A flow of `bytes` after `latency` over `crossings`, which a rank of its own sends when it has computed for `after_ns`.
   TaskId flow(Bytes bytes, std::vector<Crossing> crossings, Seconds latency = 0, std::int64_t after_ns = 0) {
     const RankIndex sender = rank();
     if (after_ns > 0) kernel(sender, after_ns, Stream::pp_send_forward);
     const CommunicatorId pair = communicator(2, {.intra_latency = latency, .paths = {{.crossings = std::move(crossings)}}});
-    const TaskLabels labels{.name = "send", .stream = Stream::pp_send_forward};
-    return builder_.collective(OpKind::send, pair, labels, bytes_of(sender, bytes), no_id);
+    return send(sender, pair, bytes);
   }
 
   void depend(TaskId before, TaskId after) { builder_.depend(before, after); }

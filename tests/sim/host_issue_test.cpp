@@ -141,6 +141,43 @@ TEST(HostIssue, FollowsTheOrderOfLowering) {
   EXPECT_NEAR(timeline.start[collective], (3 * (1 + 10) + 1) * ns, 1e-15);
 }
 
+/// Two kernels of 1 us, and what another stage sent: posted when the first has ended, lowered behind the second.
+struct Receiver {
+  SmallDag small;
+  RankIndex sender = small.rank(), rank = small.rank();
+  CommunicatorId pair = small.communicator(2, {.intra_latency = 50 * ns, .paths = {{}}});
+  TaskId first = no_id, second = no_id, receive = no_id;
+
+  explicit Receiver(std::int64_t sent_after_ns) {
+    if (sent_after_ns > 0) small.kernel(sender, sent_after_ns, Stream::pp_send_forward);
+    small.send(sender, pair, 4);
+    first = small.kernel(rank, 1000);
+    second = small.kernel(rank, 1000);
+    receive = small.receive(rank, pair, 4);
+    small.depend(first, receive);
+  }
+};
+
+// The CPU waits for each kernel before it issues the next, but for the second not before it posts the receive.
+TEST(HostIssue, ReceivesAreIssuedWhenTheyArePosted) {
+  Receiver stage(0);
+  const Timeline timeline =
+      simulate(issued_by(stage.small, {.forward = 100 * ns, .communication = 1 * ns}, {OpKind::fill})).timeline;
+  EXPECT_NEAR(timeline.start[stage.receive], (100 + 1000 + 1) * ns, 1e-15);
+  EXPECT_NEAR(timeline.start[stage.second], (100 + 1000 + 1 + 100) * ns, 1e-15);
+}
+
+// A CPU that waits for receives does so behind the second kernel, whether that ends before or after what was sent comes.
+TEST(HostIssue, ReceivesAreWaitedForWhereTheyAreNeeded) {
+  for (const std::int64_t sent : {0, 5000}) {
+    Receiver stage(sent);
+    const TaskId next = stage.small.kernel(stage.rank, 10, Stream::tp);
+    const Timeline timeline = simulate(issued_by(stage.small, {.forward = 100 * ns}, {OpKind::receive})).timeline;
+    EXPECT_NEAR(timeline.start[stage.second], (100 + 1000) * ns, 1e-15);
+    EXPECT_NEAR(timeline.start[next], timeline.end[stage.receive] + 100 * ns, 1e-15);
+  }
+}
+
 // The GPU begins with the first expert's kernel; what comes next is issued after the last one's.
 TEST(HostIssue, ExpertsKernelsAreIssuedOneByOne) {
   SmallDag small;
