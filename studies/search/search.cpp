@@ -34,7 +34,8 @@ MemoryBound Search::memory_bound_of(const Plan& plan) {
 void Search::bound_all(const std::function<void(const SearchProgress&)>& progress) {
   const std::vector<Plan> plans = space_.all();
   counts_.plans = plans.size();
-  for (const Plan& plan : plans) costs_.passes().ask_for(scenario_of(plan, space_.choices(), spec_.scenario));
+  for (const Plan& plan : plans)
+    costs_.passes().ask_for(scenario_of(plan, space_.choices(), spec_.scenario), PassRanks::of_stages);
   costs_.passes().find(runs_.processes_here(), [&](std::size_t done, std::size_t of) {
     progress({"costs of layers", done, of});
   });
@@ -42,7 +43,7 @@ void Search::bound_all(const std::function<void(const SearchProgress&)>& progres
   std::vector<std::pair<Bytes, std::size_t>> too_large;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     const Scenario scenario = scenario_of(plans[i], space_.choices(), spec_.scenario);
-    const StageCosts costs = costs_.of(scenario);
+    const StageCosts costs = costs_.of(scenario, PassRanks::of_stages);
     const Bytes memory = memory_bound(scenario, costs, schedules_).peak;
     if (memory > limit) {
       too_large.emplace_back(memory, i);
