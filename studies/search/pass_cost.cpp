@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -18,9 +17,9 @@
 #include "scenarios/mesh/world.h"
 #include "scenarios/schedules/chunk_layout.h"
 #include "scenarios/schedules/schedule_table.h"
-#include "sim/child_process.h"
 #include "sim/collective_cost.h"
 #include "sim/kernel_times.h"
+#include "studies/search/in_children.h"
 
 namespace tandem::studies {
 namespace {
@@ -413,18 +412,11 @@ void PassCosts::find(std::size_t jobs, const std::function<void(std::size_t done
   asked_for_.clear();
   if (asked.empty()) return;
   SharedDoubles found(asked.size() * doubles_each);
-  SharedCounter done;
-  const std::size_t children = std::clamp<std::size_t>(jobs, 1, asked.size());
-  const auto find_every = [&](std::size_t first) {
-    for (std::size_t i = first; i < asked.size(); i += children) {
-      const PassCost cost = Measured(asked[i].second, asked[i].first.layer, asked[i].first.ranks).cost();
-      std::memcpy(&found.values()[i * doubles_each], &cost, sizeof cost);
-      ++done.value();
-    }
+  const auto find = [&](std::size_t i) {
+    const PassCost cost = Measured(asked[i].second, asked[i].first.layer, asked[i].first.ranks).cost();
+    std::memcpy(&found.values()[i * doubles_each], &cost, sizeof cost);
   };
-  std::deque<ChildProcess> running;
-  for (std::size_t child = 0; child < children; ++child) running.emplace_back([&, child] { find_every(child); });
-  for (ChildProcess& child : running) child.wait([&] { progress(done.value(), asked.size()); });
+  in_children(asked.size(), jobs, 1, find, progress);
   for (std::size_t i = 0; i < asked.size(); ++i) {
     PassCost cost;
     std::memcpy(static_cast<void*>(&cost), &found.values()[i * doubles_each], sizeof cost);
