@@ -1,6 +1,7 @@
 #include "scenarios/lowering/lower.h"
 
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
 
 #include "scenarios/lowering/lower_rank.h"
@@ -212,7 +213,9 @@ double encoder_flops_per_token(const ModelSpec& model, std::int64_t sequence) {
 
 StepRange period_of(const Scenario& scenario) { return {.count = static_cast<std::int32_t>(scenario.training.sync_every)}; }
 
-Dag lower(const Scenario& scenario, const World& world, const StepRange& steps) {
+namespace {
+
+Dag lower_ranks(const Scenario& scenario, const World& world, const StepRange& steps, const std::vector<RankIndex>& ranks) {
   if (steps.count > 1 && scenario.parallelism.zero > 0) throw std::logic_error("several steps are lowered without ZeRO alone");
   if (steps.count > 1 && scenario.training.compressor.keeps_residuals())
     throw std::logic_error("residuals are those before a single step");
@@ -235,9 +238,21 @@ Dag lower(const Scenario& scenario, const World& world, const StepRange& steps) 
   dag.devices = world.devices;
   dag.links = world.links;
   add_ranks_and_communicators(world, builder);
-  for (RankIndex rank = 0; rank < world.ranks.size(); ++rank)
+  for (const RankIndex rank : ranks)
     lower_rank(builder, scenario, world, rank, [&](StageProgram& program) { program.lower(steps); });
   return builder.finish();
+}
+
+}  // namespace
+
+Dag lower(const Scenario& scenario, const World& world, const StepRange& steps) {
+  std::vector<RankIndex> all(world.ranks.size());
+  std::iota(all.begin(), all.end(), 0);
+  return lower_ranks(scenario, world, steps, all);
+}
+
+Dag lower_alone(const Scenario& scenario, const World& world, const std::vector<RankIndex>& ranks) {
+  return lower_ranks(scenario, world, {}, ranks);
 }
 
 }  // namespace tandem::scenarios

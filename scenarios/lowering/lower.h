@@ -24,6 +24,9 @@ StepRange period_of(const Scenario& scenario);
 /// Lowers training steps for the ranks of `world`: all of them to execute, one of each class to simulate. Nothing else differs.
 /// Several steps need ZeRO-0.
 Dag lower(const Scenario& scenario, const World& world, const StepRange& steps = {});
+/// Lowers one step for these ranks of `world` alone. Their tasks are those that they have among all, in the same order; what
+/// others do, and would keep them waiting with, is left out.
+Dag lower_alone(const Scenario& scenario, const World& world, const std::vector<RankIndex>& ranks);
 
 /// FLOPs of the model's matrix products and attention for one token, forward and backward (three times the forward), with the
 /// causal half of attention. Per token, forward:

@@ -37,7 +37,7 @@ const MeshNetwork::OnCluster& MeshNetwork::cluster_of(const Scenario& scenario) 
   return on;
 }
 
-const MeshNetwork::Laid& MeshNetwork::laid(const Scenario& scenario) {
+MeshNetwork::Laid& MeshNetwork::laid(const Scenario& scenario) {
   const ParallelismSpec& p = scenario.parallelism;
   const Key key{.gpus = scenario.cluster.gpus,
                 .tp = p.tp,
@@ -88,12 +88,15 @@ std::size_t MeshNetwork::data_members(const Scenario& scenario, bool experts) {
 
 Seconds MeshNetwork::data(const Scenario& scenario, OpKind op, Bytes bytes, bool experts) {
   if (works_in_two_levels(scenario) || bytes == 0) return 0;
-  const Laid& all = laid(scenario);
-  const std::size_t members = data_members(scenario, experts);
+  Laid& all = laid(scenario);
+  const std::size_t members = experts ? all.expert_members : all.data_members;
   if (members < 2) return 0;
-  const Layout& layout = experts ? all.expert_data : all.data;
-  const CollectiveCost cost = cost_of(scenario, op, bytes, members, layout);
-  return uncontended_time(cost, layout, cluster_of(scenario).links);
+  const auto [time, is_new] = all.data_times.try_emplace({op, bytes, experts});
+  if (is_new) {
+    const Layout& layout = experts ? all.expert_data : all.data;
+    time->second = uncontended_time(cost_of(scenario, op, bytes, members, layout), layout, cluster_of(scenario).links);
+  }
+  return time->second;
 }
 
 std::vector<Seconds> MeshNetwork::between_stages(const Scenario& scenario, Bytes bytes) {

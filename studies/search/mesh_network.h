@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <tuple>
 #include <vector>
 
 #include "runtime/dag/dag.h"
@@ -27,6 +28,7 @@ class MeshNetwork {
     Layout data, expert_data;
     std::size_t data_members = 1, expert_members = 1;
     std::vector<Layout> pairs;
+    std::map<std::tuple<OpKind, Bytes, bool>, Seconds> data_times;  ///< that were asked for
   };
   struct OnCluster {
     std::unique_ptr<Cluster> cluster;
@@ -46,7 +48,7 @@ class MeshNetwork {
   std::map<Key, Laid> laid_;
 
   const OnCluster& cluster_of(const Scenario& scenario);
-  const Laid& laid(const Scenario& scenario);
+  Laid& laid(const Scenario& scenario);
 };
 
 }  // namespace tandem::studies

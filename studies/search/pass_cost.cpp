@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -18,9 +17,9 @@
 #include "scenarios/mesh/world.h"
 #include "scenarios/schedules/chunk_layout.h"
 #include "scenarios/schedules/schedule_table.h"
-#include "sim/child_process.h"
 #include "sim/collective_cost.h"
 #include "sim/kernel_times.h"
+#include "studies/search/in_children.h"
 
 namespace tandem::studies {
 namespace {
@@ -105,26 +104,28 @@ bool depends_on_documents(OpKind op) {
 
 class Measured {
  public:
-  Measured(const Scenario& original, const LayerClass& kind)
+  Measured(const Scenario& original, const LayerClass& kind, PassRanks ranks)
       : scenario_(small(original, kind)), split_(splits_backward(original)) {
     const World world = make_world(scenario_, true);
-    dag_ = lower(scenario_, world);
-    for (Device& device : dag_.devices)
-      device.speed =
-          slowest_of(static_cast<std::size_t>(original.parallelism.world_size()), device.efficiency.spread) / device.site.kernels;
-    order_ = issue_order(dag_);
     const Mesh mesh(scenario_.parallelism);
     for (std::int32_t stage = 0; stage < stages; ++stage) {
       Coordinates place;
       place[Axis::pp] = stage;
       ranks_[static_cast<std::size_t>(stage)] = world.class_of[mesh.rank(place)];
     }
+    has_all_ranks_ = ranks == PassRanks::all || world.ranks.size() == ranks_.size();
+    dag_ = has_all_ranks_ ? lower(scenario_, world) : lower_alone(scenario_, world, {ranks_.begin(), ranks_.end()});
+    for (Device& device : dag_.devices)
+      device.speed =
+          slowest_of(static_cast<std::size_t>(original.parallelism.world_size()), device.efficiency.spread) / device.site.kernels;
+    order_ = issue_order(dag_);
     find_durations();
     find_passes();
   }
 
   PassCost cost() {
     PassCost cost;
+    cost.has_all_ranks = has_all_ranks_;
     cost.forward = times(forward_, true);
     cost.backward = times(backward_, false);
     cost.weight_kernels = weight_kernels_;
@@ -135,7 +136,7 @@ class Measured {
 
  private:
   Scenario scenario_;
-  bool split_;
+  bool split_, has_all_ranks_ = true;
   Dag dag_;
   std::vector<TaskId> order_;
   std::array<RankIndex, stages> ranks_{};
@@ -334,10 +335,11 @@ LayerClass layer_class(const Scenario& scenario, std::int64_t layer) {
           .cast = scenario.casts_in(layer)};
 }
 
-PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerClass& kind) {
+PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerClass& kind, PassRanks ranks) {
   const ParallelismSpec& p = scenario.parallelism;
   const TrainingSpec& t = scenario.training;
   return {.layer = kind,
+          .ranks = ranks,
           .tp = p.tp,
           .cp = p.cp,
           .ep = p.ep,
@@ -377,21 +379,29 @@ PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerClass& kin
           .mtp_apart = mtp_is_apart(scenario)};
 }
 
-const PassCost& PassCosts::of(const Scenario& scenario, const LayerClass& kind) {
-  const Key key = key_of(scenario, kind);
-  const auto known = known_.find(key);
-  return known != known_.end() ? known->second : known_.emplace(key, Measured(scenario, kind).cost()).first->second;
+/// Null where it has to be found. What left nothing out is the cost among all ranks, too.
+const PassCost* PassCosts::known(Key key) const {
+  if (const auto same = known_.find(key); same != known_.end()) return &same->second;
+  key.ranks = PassRanks::of_stages;
+  const auto whole = known_.find(key);
+  return whole != known_.end() && whole->second.has_all_ranks ? &whole->second : nullptr;
 }
 
-void PassCosts::ask_for(const Scenario& scenario) {
+const PassCost& PassCosts::of(const Scenario& scenario, const LayerClass& kind, PassRanks ranks) {
+  const Key key = key_of(scenario, kind, ranks);
+  const PassCost* cost = known(key);
+  return cost != nullptr ? *cost : known_.emplace(key, Measured(scenario, kind, ranks).cost()).first->second;
+}
+
+void PassCosts::ask_for(const Scenario& scenario, PassRanks ranks) {
   std::optional<LayerClass> before;
   const std::int64_t layers = scenario.model.layers + (mtp_is_apart(scenario) ? scenario.model.mtp_depth : 0);
   for (std::int64_t layer = 0; layer < layers; ++layer) {
     const LayerClass kind = layer_class(scenario, layer);
     if (kind == before) continue;
     before = kind;
-    const Key key = key_of(scenario, kind);
-    if (!known_.contains(key)) asked_for_.try_emplace(key, scenario);
+    const Key key = key_of(scenario, kind, ranks);
+    if (known(key) == nullptr) asked_for_.try_emplace(key, scenario);
   }
 }
 
@@ -402,18 +412,11 @@ void PassCosts::find(std::size_t jobs, const std::function<void(std::size_t done
   asked_for_.clear();
   if (asked.empty()) return;
   SharedDoubles found(asked.size() * doubles_each);
-  SharedCounter done;
-  const std::size_t children = std::clamp<std::size_t>(jobs, 1, asked.size());
-  const auto find_every = [&](std::size_t first) {
-    for (std::size_t i = first; i < asked.size(); i += children) {
-      const PassCost cost = Measured(asked[i].second, asked[i].first.layer).cost();
-      std::memcpy(&found.values()[i * doubles_each], &cost, sizeof cost);
-      ++done.value();
-    }
+  const auto find = [&](std::size_t i) {
+    const PassCost cost = Measured(asked[i].second, asked[i].first.layer, asked[i].first.ranks).cost();
+    std::memcpy(&found.values()[i * doubles_each], &cost, sizeof cost);
   };
-  std::deque<ChildProcess> running;
-  for (std::size_t child = 0; child < children; ++child) running.emplace_back([&, child] { find_every(child); });
-  for (ChildProcess& child : running) child.wait([&] { progress(done.value(), asked.size()); });
+  in_children(asked.size(), jobs, 1, find, progress);
   for (std::size_t i = 0; i < asked.size(); ++i) {
     PassCost cost;
     std::memcpy(static_cast<void*>(&cost), &found.values()[i * doubles_each], sizeof cost);

@@ -54,6 +54,15 @@ struct PassCost {
   std::int64_t layer_expert_parameters = 0;
   std::array<std::int64_t, chunk_places> other_parameters{};  ///< of the embedding, of the head
   Seconds optimizer_per_parameter = 0;                        ///< for each parameter that the rank owns
+
+  bool has_all_ranks = true;  ///< nothing was left out, see PassRanks
+};
+
+/// Whose tasks the times of passes are found among. Bytes and parameters are the same either way.
+enum class PassRanks : std::uint8_t {
+  of_stages,  ///< of one rank of each stage, which never waits for others of its ring of context parallelism: no more than with
+              ///< all, at a fraction of the work
+  all
 };
 
 /// What distinguishes layers by cost.
@@ -71,17 +80,18 @@ LayerClass layer_class(const Scenario& scenario, std::int64_t layer);
 /// the plans of one search do: the key says nothing of these.
 class PassCosts {
  public:
-  const PassCost& of(const Scenario& scenario, const LayerClass& kind);
+  const PassCost& of(const Scenario& scenario, const LayerClass& kind, PassRanks ranks = PassRanks::all);
   std::size_t found() const { return known_.size(); }
 
   /// Notes that `of` will be asked for the costs of the scenario's layers.
-  void ask_for(const Scenario& scenario);
+  void ask_for(const Scenario& scenario, PassRanks ranks = PassRanks::all);
   /// Finds all costs that were asked for, in `jobs` processes at once. Tells `progress` now and then how many are found.
   void find(std::size_t jobs, const std::function<void(std::size_t done, std::size_t of)>& progress);
 
  private:
   struct Key {
     LayerClass layer;
+    PassRanks ranks;
     // parallelism; the order and place of ranks do not matter, as the cluster that layers are lowered on packs them best
     std::int64_t tp, cp, ep, etp;
     std::int64_t world_size;  ///< the slowest of so many GPUs sets the pace
@@ -107,7 +117,8 @@ class PassCosts {
   std::map<Key, PassCost> known_;
   std::map<Key, Scenario> asked_for_;
 
-  static Key key_of(const Scenario& scenario, const LayerClass& kind);
+  static Key key_of(const Scenario& scenario, const LayerClass& kind, PassRanks ranks);
+  const PassCost* known(Key key) const;
 };
 
 }  // namespace tandem::studies

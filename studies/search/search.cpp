@@ -4,6 +4,8 @@
 #include <chrono>
 #include <limits>
 
+#include "studies/search/in_children.h"
+
 namespace tandem::studies {
 namespace {
 
@@ -34,25 +36,33 @@ MemoryBound Search::memory_bound_of(const Plan& plan) {
 void Search::bound_all(const std::function<void(const SearchProgress&)>& progress) {
   const std::vector<Plan> plans = space_.all();
   counts_.plans = plans.size();
-  for (const Plan& plan : plans) costs_.passes().ask_for(scenario_of(plan, space_.choices(), spec_.scenario));
+  for (const Plan& plan : plans)
+    costs_.passes().ask_for(scenario_of(plan, space_.choices(), spec_.scenario), PassRanks::of_stages);
   costs_.passes().find(runs_.processes_here(), [&](std::size_t done, std::size_t of) {
     progress({"costs of layers", done, of});
+  });
+  SharedDoubles bounds(2 * plans.size());  // of each plan's memory and time
+  const auto bound = [&](std::size_t i) {
+    const Scenario scenario = scenario_of(plans[i], space_.choices(), spec_.scenario);
+    const StageCosts costs = costs_.of(scenario, PassRanks::of_stages);
+    bounds.values()[2 * i] = static_cast<double>(memory_bound(scenario, costs, schedules_).peak);  // exact up to 2^53
+    bounds.values()[2 * i + 1] = (1 - rounding) * coarse_step_bound(scenario, costs);
+  };
+  constexpr std::size_t block = 1024;  // plans of mostly one mesh
+  in_children(plans.size(), runs_.processes_here(), block, bound, [&](std::size_t done, std::size_t of) {
+    progress({"bounding", done, of});
   });
   const Bytes limit = memory_limit(spec_);
   std::vector<std::pair<Bytes, std::size_t>> too_large;
   for (std::size_t i = 0; i < plans.size(); ++i) {
-    const Scenario scenario = scenario_of(plans[i], space_.choices(), spec_.scenario);
-    const StageCosts costs = costs_.of(scenario);
-    const Bytes memory = memory_bound(scenario, costs, schedules_).peak;
+    const auto memory = static_cast<Bytes>(bounds.values()[2 * i]);
     if (memory > limit) {
       too_large.emplace_back(memory, i);
     } else {
-      const Seconds bound = (1 - rounding) * coarse_step_bound(scenario, costs);
-      waiting_.emplace(score_of(plans[i], bound), candidates_.size());
-      candidates_.push_back({plans[i], bound, score_of(plans[i], bound), false});
+      const Seconds time = bounds.values()[2 * i + 1];
+      waiting_.emplace(score_of(plans[i], time), candidates_.size());
+      candidates_.push_back({plans[i], time, score_of(plans[i], time), false});
     }
-    constexpr std::size_t now_and_then = 256;
-    if (i % now_and_then == 0) progress({"bounding", i, plans.size()});
   }
   counts_.without_memory = too_large.size();
   counts_.passes = costs_.passes().found();

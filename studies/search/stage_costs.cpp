@@ -14,15 +14,16 @@ constexpr std::size_t at(ChunkPlace place) { return static_cast<std::size_t>(pla
 /// Of a plan's layers, each kind's cost.
 class KindCosts {
  public:
-  KindCosts(PassCosts& passes, const Scenario& scenario) : passes_(passes), scenario_(scenario) {}
+  KindCosts(PassCosts& passes, const Scenario& scenario, PassRanks ranks) : passes_(passes), scenario_(scenario), ranks_(ranks) {}
   const PassCost& of(const LayerClass& kind) {
     const auto known = std::ranges::find(known_, kind, &Known::first);
-    return *(known != known_.end() ? *known : known_.emplace_back(kind, &passes_.of(scenario_, kind))).second;
+    return *(known != known_.end() ? *known : known_.emplace_back(kind, &passes_.of(scenario_, kind, ranks_))).second;
   }
 
  private:
   PassCosts& passes_;
   const Scenario& scenario_;
+  PassRanks ranks_;
   using Known = std::pair<LayerClass, const PassCost*>;
   std::vector<Known> known_;  ///< a handful
 };
@@ -138,11 +139,11 @@ void add_data_parallel(PartCosts& part, const Scenario& scenario, MeshNetwork& n
 
 }  // namespace
 
-StageCosts StageCostModel::of(const Scenario& scenario) {
+StageCosts StageCostModel::of(const Scenario& scenario, PassRanks ranks) {
   const ParallelismSpec& p = scenario.parallelism;
   const TrainingSpec& t = scenario.training;
   const std::vector<ChunkLayout> layouts = lay_out_chunks(scenario);
-  KindCosts costs(passes_, scenario);
+  KindCosts costs(passes_, scenario, ranks);
   StageCosts all;
   std::map<std::tuple<std::vector<LayerClass>, bool, bool>, std::size_t> alike;
   for (const ChunkLayout& layout : layouts) {

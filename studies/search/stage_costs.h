@@ -43,7 +43,8 @@ struct StageCosts {
 /// Computes the costs of stages, and remembers what plans have in common.
 class StageCostModel {
  public:
-  StageCosts of(const Scenario& scenario);
+  /// `ranks`: whose tasks the times of passes are found among. All else is the same.
+  StageCosts of(const Scenario& scenario, PassRanks ranks = PassRanks::all);
   /// Returns where `of` finds the costs of layers, so that a caller can have many of them found at once.
   PassCosts& passes() { return passes_; }
 

@@ -258,6 +258,47 @@ TEST(MeshNetwork, TellsListsOfGpusApart) {
   EXPECT_GT(network.between_stages(apart, bytes).front(), network.between_stages(beside, bytes).front());
 }
 
+// A ring of context parallelism over several nodes, whose ranks differ: those of the stages alone never take longer than all.
+TEST(PassCosts, OfRanksAloneTakeNoMoreTimeAndTheSameMemory) {
+  const Searched searched(R"(
+name: small
+model: llama3-8b
+cluster: {preset: dgx-h100, gpus: 32}
+training: {sequence: 8192, micro_batch: 1, global_batch: 32, precision: bf16}
+search: {axes: {tp: [1, 2, 8], pp: [1, 2], cp: [1, 4, 16], vpp: [1], zero: [0], micro_batch: [1, 2], schedule: [1f1b, zb-h1]}}
+)");
+  const PlanSpace space(searched.spec);
+  PassCosts costs;
+  std::size_t left_out = 0;
+  for (const Plan& plan : space.all()) {
+    SCOPED_TRACE(to_text(plan, space.choices()));
+    const Scenario scenario = scenario_of(plan, space.choices(), searched.spec.scenario);
+    const LayerClass kind = layer_class(scenario, 0);
+    const PassCost alone = costs.of(scenario, kind, PassRanks::of_stages), all = costs.of(scenario, kind);
+    EXPECT_TRUE(all.has_all_ranks);
+    left_out += alone.has_all_ranks ? 0 : 1;
+    for (const auto pass : {&PassCost::forward, &PassCost::backward}) {
+      const PassTimes &a = alone.*pass, &b = all.*pass;
+      EXPECT_LE(a.next, b.next);
+      EXPECT_EQ(a.layer_kernels, b.layer_kernels);
+      EXPECT_EQ(a.other_kernels, b.other_kernels);
+      for (std::size_t place = 0; place < chunk_places; ++place) {
+        EXPECT_LE(a.begin[place].from_stream, b.begin[place].from_stream);
+        EXPECT_LE(a.begin[place].from_input, b.begin[place].from_input);
+        EXPECT_LE(a.end[place], b.end[place]);
+      }
+    }
+    EXPECT_EQ(alone.weight_kernels, all.weight_kernels);
+    EXPECT_EQ(alone.kept_by_layer, all.kept_by_layer);
+    EXPECT_EQ(alone.kept_beside, all.kept_beside);
+    EXPECT_EQ(alone.passing, all.passing);
+    EXPECT_EQ(alone.layer_parameters, all.layer_parameters);
+    EXPECT_EQ(alone.other_parameters, all.other_parameters);
+    EXPECT_EQ(alone.optimizer_per_parameter, all.optimizer_per_parameter);
+  }
+  EXPECT_GT(left_out, 0U);
+}
+
 // Costs that child processes find ahead are those that are found when they are first needed.
 TEST(PassCosts, FoundAtOnceAreThoseFoundOneByOne) {
   const Searched searched(R"(
