@@ -152,22 +152,6 @@ part 18 own-attention env TANDEM_CUDNN_LIBRARY=none "$programs/gpu_test" --gtest
 cudnn_tells=(env CUDNN_LOGLEVEL_DBG=1 CUDNN_LOGDEST_DBG=stderr) # why it refuses what it should take
 part 45 large-kernels "${cudnn_tells[@]}" "$programs/gpu_test" --gtest_filter='*GpuLarge*' --gtest_brief=1
 [[ ${WITHOUT_CUDNN:-} == 1 ]] || says_not large-kernels '^\[  SKIPPED \]' 'a test was skipped, so cuDNN was not used'
-tests 65 steps '*GpuStepOf*'
-if sanitizer=$(PATH=$PATH:$cuda/bin$(printf ':%s' "${wheels[@]/%/bin}") type -P compute-sanitizer); then
-  tests 50 memcheck '*GpuSmall*' "$sanitizer" --tool memcheck --error-exitcode 9
-else
-  fail memcheck "there is no compute-sanitizer in PATH, $cuda/bin or Python's wheels"
-fi
-# NCCL itself between four processes, and the loss of all against that of four virtual ranks.
-for graph in tiny-four-ranks:256 tiny-four-experts:512; do
-  tokens=${graph#*:} graph=${graph%:*}
-  part 3 "lower-$graph" "$programs/tandem" lower "tests/gpu/$graph.yaml" --out "$results/$graph.dag"
-  part 23 "nccl-$graph" env NCCL_DEBUG=INFO NCCL_DEBUG_FILE="$results/nccl-$graph-log-%p.txt" \
-    tests/gpu/as-machines.sh 4 "$programs/tandem-run" "$results/$graph.dag" --backend cuda
-  part 11 "virtual-$graph" "$programs/tandem-run" "$results/$graph.dag" --backend cuda
-  part 3 "losses-$graph" awk -v vocabulary=1024 -v tokens="$tokens" -f tests/gpu/losses.awk \
-    "$results/nccl-$graph.txt" "$results/virtual-$graph.txt"
-done
 files=("${scenarios[@]/#/tests/gpu/}")
 files=("${files[@]/%/.yaml}")
 # Where there are several GPUs, the collectives among them are measured, too.
@@ -189,5 +173,21 @@ part 4 losses awk -v vocabulary=128256 -v tokens=16384 -f tests/gpu/losses.awk \
 for scenario in "${scenarios[@]}"; do
   part 28 "crosscheck-$scenario" "$programs/tandem" crosscheck "tests/gpu/$scenario.yaml" --backend cuda --max-error 0.03 \
     --max-kind-error 0.05 --profile "$results/gpu.profile" --json "$results/crosscheck-$scenario.json"
+done
+tests 65 steps '*GpuStepOf*'
+if sanitizer=$(PATH=$PATH:$cuda/bin$(printf ':%s' "${wheels[@]/%/bin}") type -P compute-sanitizer); then
+  tests 50 memcheck '*GpuSmall*' "$sanitizer" --tool memcheck --error-exitcode 9
+else
+  fail memcheck "there is no compute-sanitizer in PATH, $cuda/bin or Python's wheels"
+fi
+# NCCL itself between four processes, and the loss of all against that of four virtual ranks.
+for graph in tiny-four-ranks:256 tiny-four-experts:512; do
+  tokens=${graph#*:} graph=${graph%:*}
+  part 3 "lower-$graph" "$programs/tandem" lower "tests/gpu/$graph.yaml" --out "$results/$graph.dag"
+  part 23 "nccl-$graph" env NCCL_DEBUG=INFO NCCL_DEBUG_FILE="$results/nccl-$graph-log-%p.txt" \
+    tests/gpu/as-machines.sh 4 "$programs/tandem-run" "$results/$graph.dag" --backend cuda
+  part 11 "virtual-$graph" "$programs/tandem-run" "$results/$graph.dag" --backend cuda
+  part 3 "losses-$graph" awk -v vocabulary=1024 -v tokens="$tokens" -f tests/gpu/losses.awk \
+    "$results/nccl-$graph.txt" "$results/virtual-$graph.txt"
 done
 finish
