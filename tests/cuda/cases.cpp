@@ -2,6 +2,8 @@
 
 #include <random>
 
+#include "tests/cuda/encoding.h"
+
 namespace tandem::studies {
 
 std::vector<float> random_numbers(const Shape& shape, unsigned seed, float width) {
@@ -32,6 +34,8 @@ CaseOperand update(const Shape& shape, DType type, unsigned seed) { return updat
 CaseOperand update(const Shape& shape, DType type, std::vector<float> numbers) {
   return {.type = {shape, type}, .access = Access::update, .numbers = std::move(numbers)};
 }
+
+double rounding_before_adding(DType type) { return type == DType::f32 ? 0 : 2 * rounding_of(type, 1).relative; }
 
 OperationCase skewed(OperationCase c) {
   c.name += "_skewed";

@@ -52,6 +52,10 @@ CaseOperand write(const Shape& shape, DType type);
 CaseOperand update(const Shape& shape, DType type, unsigned seed);
 CaseOperand update(const Shape& shape, DType type, std::vector<float> numbers);
 
+/// The tolerance of a product that is added to numbers of this type: cuBLASLt rounds the product to the type first (seen of 13.1
+/// on an H200), and the product is at most twice as large as what it is added to or gives.
+double rounding_before_adding(DType type);
+
 /// The same case on views that no vector can be loaded from.
 OperationCase skewed(OperationCase c);
 

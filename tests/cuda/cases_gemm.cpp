@@ -37,6 +37,7 @@ OperationCase gemm_case(OpKind kind, const std::string& name, const Attributes& 
   result.operands[0].by_columns = types.a == DType::f8 && attributes.transpose_a;
   result.operands[1].by_columns = types.b == DType::f8 && !attributes.transpose_b;
   if (types.a == DType::f8) result.tolerance = 0x1p-7;
+  if (attributes.accumulate) result.tolerance += rounding_before_adding(types.c);
   return result;
 }
 

@@ -108,7 +108,8 @@ std::vector<OperationCase> head_gemm_cases() {
         cases.push_back({join_name("head_gemm", name_of(type), name_of(gradient), a ? "t" : "n", b ? "t" : "n"),
                          OpKind::head_gemm,
                          HeadGemmAttributes{.transpose_a = a, .transpose_b = b, .head_rows = head_rows, .first_row = first},
-                         {first_operand, second, third}});
+                         {first_operand, second, third},
+                         1e-5 + (a ? rounding_before_adding(gradient) : 0)});
       };
       add(true, false, read(narrow, type, 1), read(wide, type, 2), update(weight, gradient, 3));
       if (gradient != type) continue;

@@ -85,18 +85,22 @@ std::vector<std::vector<std::byte>> run_on_host(const OperationCase& c) {
   return memory;
 }
 
-void expect_equal_numbers(const std::vector<float>& actual, const std::vector<float>& expected, const Rounding& rounding,
-                          double tolerance) {
+double largest_of(const std::vector<float>& numbers) {
   double largest = 0;
-  for (const float number : expected)
+  for (const float number : numbers)
     if (std::isfinite(number)) largest = std::max(largest, std::abs(double{number}));
+  return largest;
+}
+
+void expect_equal_numbers(const std::vector<float>& actual, const std::vector<float>& expected, const Rounding& rounding,
+                          double beside) {
   ASSERT_EQ(actual.size(), expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) {
     if (!std::isfinite(expected[i])) {
       ASSERT_EQ(actual[i], expected[i]) << "element " << i;
       continue;
     }
-    const double allowed = tolerance * largest + rounding.absolute + rounding.relative * std::abs(double{expected[i]});
+    const double allowed = beside + rounding.absolute + rounding.relative * std::abs(double{expected[i]});
     ASSERT_NEAR(actual[i], expected[i], allowed) << "element " << i;
   }
 }
@@ -109,7 +113,8 @@ void expect_equal(const CaseOperand& operand, const PlacedOperand& actual, const
   }
   const std::vector<float> numbers = by_element(operand, decode(actual.bytes, operand.type.dtype, actual.scale));
   const Rounding rounding = rounding_of(operand.type.dtype, actual.scale);
-  expect_equal_numbers(numbers, decode(expected, DType::f32, 1), rounding, tolerance);
+  const std::vector<float> wanted = decode(expected, DType::f32, 1);
+  expect_equal_numbers(numbers, wanted, rounding, tolerance * std::max(largest_of(wanted), largest_of(operand.numbers)));
 }
 
 }  // namespace

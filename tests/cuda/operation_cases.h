@@ -26,7 +26,7 @@ struct OperationCase {
   OpKind kind = OpKind::add;
   OpAttributes attributes;
   std::vector<CaseOperand> operands;
-  /// Of fp32, against the largest number expected; rounding the result to its type is allowed beside.
+  /// Of fp32, against the largest number expected, or updated; rounding the result to its type is allowed beside.
   double tolerance = 1e-5;
 };
 

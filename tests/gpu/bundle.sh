@@ -8,7 +8,7 @@ rm -rf "$bundle"
 mkdir -p "$bundle/lib"
 for program in tandem tandem-run gpu_test tandem_cuda.so; do
   [[ -e build/release/$program ]] || { printf 'bundle: no build/release/%s; ./dev build all makes it\n' "$program" >&2; exit 1; }
-  strip -o "$bundle/$program" "build/release/$program"
+  strip --strip-debug -o "$bundle/$program" "build/release/$program" # symbols stay, for whoever looks for the place of a crash
 done
 chmod +x "$bundle"/*
 # run.sh refuses programs that were made of other sources than those beside it, which it can tell without git.

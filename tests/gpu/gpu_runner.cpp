@@ -57,15 +57,15 @@ void GpuRunner::run(OpKind kind, const OpAttributes& attributes, std::span<Place
   std::vector<Placed> placed;
   std::vector<OperandType> types;
   std::vector<DeviceTensor> tensors;
-  const GpuMemory scales(operands.size() * sizeof(float));
-  auto* const scale_of = reinterpret_cast<float*>(scales.data());
+  const GpuMemory scales(operands.size() * guard);
+  const auto scale_of = [&](std::size_t i) { return reinterpret_cast<float*>(scales.data() + i * guard); };
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const PlacedOperand& operand = operands[i];
     placed.emplace_back(operand);
-    check(cudaMemcpy(scale_of + i, &operand.scale, sizeof(float), cudaMemcpyHostToDevice), "cudaMemcpy");
+    check(cudaMemcpy(scale_of(i), &operand.scale, sizeof(float), cudaMemcpyHostToDevice), "cudaMemcpy");
     void* const data = operand.same_as < 0 ? placed.back().data() : tensors[static_cast<std::size_t>(operand.same_as)].data;
     types.push_back(operand.type);
-    tensors.push_back({data, operand.type.shape, operand.type.dtype, operand.type.dtype == DType::f8 ? scale_of + i : nullptr});
+    tensors.push_back({data, operand.type.shape, operand.type.dtype, operand.type.dtype == DType::f8 ? scale_of(i) : nullptr});
   }
   const DeviceOperation& on_gpu = device_operation(kind);
   OwnedQueue queue(properties.multiProcessorCount, on_gpu.scratch == nullptr ? 0 : on_gpu.scratch(types, attributes));
@@ -77,7 +77,7 @@ void GpuRunner::run(OpKind kind, const OpAttributes& attributes, std::span<Place
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const std::size_t at = operands[i].same_as < 0 ? i : static_cast<std::size_t>(operands[i].same_as);
     placed[at].read(operands[i].bytes);
-    check(cudaMemcpy(&operands[i].scale, scale_of + i, sizeof(float), cudaMemcpyDeviceToHost), "cudaMemcpy");
+    check(cudaMemcpy(&operands[i].scale, scale_of(i), sizeof(float), cudaMemcpyDeviceToHost), "cudaMemcpy");
   }
 }
 

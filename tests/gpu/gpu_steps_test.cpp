@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+
 #include "studies/step/executed_step.h"
 #include "studies/step/verification.h"
 #include "tests/end_to_end/tiny.h"
@@ -21,6 +24,17 @@ class GpuStepOf : public testing::TestWithParam<std::tuple<GpuMesh, const char*>
     if (const std::string reason = no_gpu_reason(); !reason.empty()) GTEST_SKIP() << reason;
   }
 };
+
+void expect_the_unsharded_models(const ExecutedStep& step, const Scenario& scenario) {
+  const StepDifference difference = compare_with_unsharded(step, scenario);
+  const auto worst = [&](double TensorDifference::*part) {
+    const auto found = std::ranges::max_element(difference.tensors, {}, part);
+    return "'" + found->tensor + "' by " + std::to_string((*found).*part * 100) + " %";
+  };
+  EXPECT_TRUE(verification_tolerance(scenario.training.precision).allows(difference))
+      << "loss off by " << difference.loss * 100 << " %, of gradients most " << worst(&TensorDifference::gradient)
+      << ", of weights " << worst(&TensorDifference::weight);
+}
 
 INSTANTIATE_TEST_SUITE_P(
     Meshes, GpuStepOf,
@@ -57,7 +71,7 @@ TEST_P(GpuStepOf, IsTheUnshardedModels) {
     ExecutedStep step(scenario, "test", {.backend = "cuda", .graphs = graphs});
     step.verify_collectives();  // throws where one is wrong
     step.execute();
-    EXPECT_TRUE(verification_tolerance(scenario.training.precision).allows(compare_with_unsharded(step, scenario)));
+    expect_the_unsharded_models(step, scenario);
   }
 }
 
@@ -70,7 +84,7 @@ TEST(GpuSmallStep, TouchesItsMemoryAlone) {
   ExecutedStep step(scenario, "test", {.backend = "cuda", .graphs = GraphScope::none});
   step.verify_collectives();
   step.execute();
-  EXPECT_TRUE(verification_tolerance(scenario.training.precision).allows(compare_with_unsharded(step, scenario)));
+  expect_the_unsharded_models(step, scenario);
 }
 
 }  // namespace

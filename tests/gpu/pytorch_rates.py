@@ -6,6 +6,7 @@ PyTorch, or none with this GPU.
 """
 import statistics
 import sys
+import time
 
 try:
     import torch
@@ -19,12 +20,25 @@ if not torch.cuda.is_available():
     sys.exit()
 
 
-def microseconds(run, runs=10, batches=5):
-    """The median over batches of the mean time of a run."""
+def load(seconds):
+    """Draws the power of a training step, as the calibration does between its samples (runtime/cuda/module/step_load.h)."""
+    begin = time.monotonic()
+    while time.monotonic() < begin + seconds:
+        for _ in range(12):
+            factor @ factor
+        for _ in range(12):
+            copied.copy_(number)
+        torch.cuda.synchronize()
+
+
+def microseconds(run, runs=2, batches=10):
+    """The median over batches of the mean time of a run, at the clocks of a busy step."""
     for _ in range(3):
         run()
+    load(0.2)
     times = []
     for _ in range(batches):
+        load(0.01)
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()
         for _ in range(runs):
@@ -37,6 +51,11 @@ def microseconds(run, runs=10, batches=5):
 
 def random(*shape, trained=False):
     return torch.randn(shape, device="cuda", dtype=torch.bfloat16, requires_grad=trained)
+
+
+factor = random(4096, 4096)
+number = random(64 << 20)
+copied = torch.empty_like(number)
 
 
 def product(m, n, k):

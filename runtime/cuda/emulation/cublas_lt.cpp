@@ -34,6 +34,13 @@ float load(DType type, const void* data, std::int64_t i) {
   throw std::logic_error("not multiplied");
 }
 
+/// The product rounded to the result's type, as cuBLASLt 13.1 leaves it on an H200 before it adds what is there.
+float rounded(DType type, float value) {
+  if (type == DType::bf16) return to_float(from_float<Bf16>(value));
+  if (type == DType::f16) return to_float(from_float<F16>(value));
+  return value;
+}
+
 void store(DType type, void* data, std::int64_t i, float value) {
   if (type == DType::f32) static_cast<float*>(data)[i] = value;
   if (type == DType::bf16) static_cast<Bf16*>(data)[i] = from_float<Bf16>(value);
@@ -72,7 +79,8 @@ void multiply(const Matmul& matmul, const MatmulData& data) {
           sum += load(matmul.operands, data.first, i * first.step + place(first, row, k)) *
                  load(matmul.operands, data.second, i * second.step + place(second, k, column));
         const std::int64_t at = i * result.step + place(result, row, column);
-        store(matmul.result, data.result, at, scale * sum + (matmul.accumulate ? load(matmul.result, data.result, at) : 0.0F));
+        store(matmul.result, data.result, at,
+              matmul.accumulate ? rounded(matmul.result, scale * sum) + load(matmul.result, data.result, at) : scale * sum);
       }
 }
 

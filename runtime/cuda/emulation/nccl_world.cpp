@@ -98,11 +98,14 @@ class EmulatedWorld final : public NcclWorld {
                               .send = place(call.send),
                               .elements = elements_read(call, member, members.size()),
                               .receive = place(call.receive)};
-    emulation::put_until(stream, [this, operation] { return attempt(operation); });
+    emulation::put_until(stream, [this, operation, held = issued_calls_] { return attempt(operation); });
   }
 
   std::unique_ptr<NcclMemory> allocate(std::size_t bytes) override { return std::make_unique<Memory>(registered_, bytes); }
-  void close() override { is_closed_ = true; }
+  void close() override {
+    EXPECT_EQ(issued_calls_.use_count(), 1) << "a CUDA graph with collectives outlives its communicators, which wait for its end";
+    is_closed_ = true;
+  }
 
  private:
   /// All of a process's registered memory; there is one at a time.
@@ -133,6 +136,7 @@ class EmulatedWorld final : public NcclWorld {
   ProcessExchange& exchange_;
   std::vector<std::uint64_t> issued_on_;  ///< by communicator
   std::uint64_t issued_ = 0, ended_ = 0;
+  std::shared_ptr<int> issued_calls_ = std::make_shared<int>();  ///< held by each that has not ended, or is part of a graph
   std::span<std::byte> registered_;
   bool is_closed_ = false;
 

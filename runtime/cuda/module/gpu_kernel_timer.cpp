@@ -1,6 +1,7 @@
 #include "runtime/cuda/module/gpu_kernel_timer.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "runtime/cuda/module/cublas_lt.h"
 #include "runtime/cuda/module/event_timer.h"
 #include "runtime/cuda/module/gpu_contents.h"
+#include "runtime/cuda/module/step_load.h"
 #include "runtime/cuda/module/streams.h"
 #include "runtime/timed_operands.h"
 
@@ -20,6 +22,8 @@ constexpr int most_sets = 32;
 constexpr int most_runs_per_graph = 16;
 constexpr Seconds shortest_graph = 1e-3;  // of runs: far longer than an event is off by
 constexpr int fewest_samples = 5, most_samples = 200;
+constexpr int load_per_run = 3;       // of StepLoad before a sample, in times of it
+constexpr Seconds before_all = 0.02;  // of load, after the operands were written
 
 Bytes aligned(Bytes bytes) { return round_up(bytes, alignment); }
 
@@ -96,19 +100,24 @@ class GpuKernelTimer final : public KernelTimer {
     const Seconds alone = timer.milliseconds([&] { run(0); }) * 1e-3;
     const int runs = std::clamp(static_cast<int>(shortest_graph / std::max(alone, 1e-9)), 1, most_runs_per_graph);
     const Graph graph(queue, run, runs);
-    const auto sample = [&] { return timer.milliseconds([&] { graph.launch(queue); }) * 1e-3 / runs; };
-    const Seconds once = sample();  // and warms up
-    const double affordable = budget / std::max(once * runs, 1e-6);
+    if (!load_) load_.emplace(multiprocessors_);
+    const auto sample = [&](Seconds load) {
+      load_->put(queue, load);
+      return timer.milliseconds([&] { graph.launch(queue); }) * 1e-3 / runs;
+    };
+    const Seconds once = sample(before_all);  // and warms up
+    const Seconds load = load_per_run * once * runs;
+    const double affordable = budget / std::max(load + once * runs, 1e-6);
     const int samples = std::clamp(static_cast<int>(affordable), fewest_samples, most_samples);
     std::vector<Seconds> times;
-    for (int i = 0; i < samples; ++i) times.push_back(sample());
+    for (int i = 0; i < samples; ++i) times.push_back(sample(load));
     return timing_of(std::move(times));
   }
 
   /// What is prepared are products, for whose algorithms there are trials.
   int fewest_runs(const TimedKernel& kernel) const override {
     const int trials = device_operation(kernel.op).prepare == nullptr ? 0 : CublasLt::most_algorithms * CublasLt::fewest_trials;
-    return trials + 3 + fewest_samples;
+    return trials + 3 + fewest_samples * (1 + load_per_run);
   }
 
  private:
@@ -135,6 +144,7 @@ class GpuKernelTimer final : public KernelTimer {
 
   int multiprocessors_;
   Bytes l2_bytes_;
+  std::optional<StepLoad> load_;
 
   std::vector<OperandSet> operand_sets(const TimedKernel& kernel, Queue& queue) const {
     Bytes bytes = 0;

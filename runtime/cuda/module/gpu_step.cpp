@@ -15,6 +15,8 @@
 #include "runtime/cuda/module/gpu_contents.h"
 #include "runtime/cuda/module/nccl_world.h"
 #include "runtime/cuda/module/read_back.h"
+#include "runtime/cuda/module/say_once.h"
+#include "runtime/cuda/module/step_load.h"
 #include "runtime/cuda/module/streams.h"
 #include "runtime/cuda/module/verify_collective.h"
 #include "runtime/cuda/module/virtual_collective.h"
@@ -182,6 +184,8 @@ class Step final : public GpuStep {
   bool dates_ = true;
   std::optional<Capture> capture_;  ///< of the whole step, while it is issued
   CudaGraph graph_;                 ///< of the whole step
+  std::optional<StepLoad> load_;    ///< where a step takes so long that clocks change
+  bool ran_ = false;
   Completions* completions_ = nullptr;
 
   bool is_here(RankIndex rank) const { return options_.control == nullptr || rank == options_.launch->rank; }
@@ -204,6 +208,7 @@ class Step final : public GpuStep {
   void run_kernel(TaskId id);
   void run_unit_of_virtual_ranks(std::span<const TaskId> unit);
   void launch_graph();
+  void load();
   void verify_between_processes(TaskId id);
   void verify_in_own_type(GroupId group);
   void wait_for(const Queue& queue, const char* what, const std::function<void()>& report);
@@ -357,6 +362,8 @@ GraphCount Step::graphs() const {
 
 void Step::close() {
   cudaDeviceSynchronize();
+  pieces_.clear();
+  graph_ = {};  // communicators wait until no graph holds their kernels
   own_memory_.reset();
   arena_begin_.clear();
   if (nccl_ != nullptr) nccl_->close();
@@ -367,6 +374,10 @@ void Step::prepare(const Dag& dag, Completions& completions) {
   if (&dag != &dag_) throw std::logic_error("the GPU's memory belongs to another DAG");
   completions_ = &completions;
   if (!pieces_are_captured_) capture_pieces();
+  if (!is_one_graph()) {
+    load();
+    check(cudaStreamSynchronize(origin_->get().stream), "the load before the step");
+  }
   if (is_one_graph()) capture_.emplace(origin_->get());
   begin_->record(origin_->get(), is_one_graph());
   fork_->record(origin_->get(), is_one_graph());
@@ -449,6 +460,7 @@ void Step::drive() {
   if (is_one_graph()) launch_graph();
   std::size_t at = 0;
   wait_for(origin_->get(), "the step", [&] { report_first_that_runs(at); });
+  ran_ = true;
 
   for (const TaskId first : order_) {
     const UnitEvents& events = events_[first];
@@ -461,8 +473,23 @@ void Step::drive() {
 void Step::launch_graph() {
   graph_ = capture_->finish();
   capture_.reset();
+  load();
   launched_->record(origin_->get(), false);
   graph_.launch(origin_->get());
+}
+
+/// Draws power before a step as the step before it would, so that a measured step begins at the clocks of training. One that is
+/// short ends before they change.
+void Step::load() {
+  constexpr Seconds shortest = 0.02, long_enough = 0.2;
+  if (!ran_ || duration() < shortest) return;
+  try {
+    if (!load_) load_.emplace(multiprocessors_);
+    load_->put(origin_->get(), long_enough);
+  } catch (const std::runtime_error& error) {
+    cudaGetLastError();
+    say_once(std::string("no load runs before the step, whose clocks may be higher than in training: ") + error.what());
+  }
 }
 
 /// Waits until a queue is done. Meanwhile `report` tells the other processes how far this one is. Throws when the run has failed.

@@ -1,0 +1,78 @@
+#include "runtime/cuda/module/step_load.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "runtime/contents/initial_values.h"
+#include "runtime/cuda/module/event_timer.h"
+#include "runtime/cuda/module/gpu_contents.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::int64_t size = 4096;  // of a product: it fills every GPU
+constexpr std::size_t bytes_of_matrix = size * size * 2, bytes_copied = std::size_t{128} << 20;
+constexpr double part_of_products = 0.75;
+constexpr int products_of_graph = 12;  // 2.5 ms on an H200
+constexpr Seconds until_clocks_settle = 0.2;
+
+}  // namespace
+
+StepLoad::StepLoad(int multiprocessors) : queue_(multiprocessors, 0), numbers_(3 * bytes_of_matrix), copied_(2 * bytes_copied) {
+  const Shape shape(size, size);
+  const std::vector<OperandType> types(3, {shape, DType::bf16});
+  std::vector<DeviceTensor> matrices;
+  for (std::size_t i = 0; i < types.size(); ++i)
+    matrices.push_back({.data = numbers_.data() + i * bytes_of_matrix, .shape = shape, .dtype = DType::bf16});
+  const OpAttributes attributes = GemmAttributes{.transpose_a = false, .transpose_b = true};
+  const DeviceOperation& product = device_operation(OpKind::gemm);
+  Queue& queue = queue_.get();
+  queue_.reserve(product.scratch(types, attributes));
+  product.prepare(queue, types, attributes);
+  GpuContentsWriter writer(queue, [&](BufferId id) { return matrices[id]; });
+  constexpr std::uint64_t seed = 7;
+  constexpr std::int64_t between_minus_one_and_one = 3;  // "columns" of InitialParameter
+  for (BufferId i = 0; i < 2; ++i) {
+    const InitialParameter values(seed, "load " + std::to_string(i), between_minus_one_and_one);
+    writer.write(Stretch{i, 0, shape.elements()}, ShardValues{.values = values, .columns = size});
+  }
+  check(cudaMemsetAsync(copied_.data(), 0x5A, 2 * bytes_copied, queue.stream), "cudaMemsetAsync");
+
+  const auto multiply = [&](int products) {
+    for (int i = 0; i < products; ++i) product.kernel(queue, matrices, attributes);
+  };
+  const auto copy = [&](int copies) {
+    for (int i = 0; i < copies; ++i)
+      check(cudaMemcpyAsync(copied_.data() + bytes_copied, copied_.data(), bytes_copied, cudaMemcpyDeviceToDevice, queue.stream),
+            "cudaMemcpyAsync");
+  };
+  EventTimer timer(queue.stream);
+  const auto seconds = [&](const auto& work) {
+    work(1);
+    return timer.milliseconds([&] { work(products_of_graph); }) * 1e-3;
+  };
+  const Seconds of_products = seconds(multiply), of_copies = seconds(copy);
+  const double wanted = of_products * (1 / part_of_products - 1);
+  const int copies = std::max(1, static_cast<int>(std::lround(products_of_graph * wanted / of_copies)));
+  check(cudaStreamBeginCapture(queue.stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  multiply(products_of_graph);
+  copy(copies);
+  cudaGraph_t captured = nullptr;
+  check(cudaStreamEndCapture(queue.stream, &captured), "cudaStreamEndCapture");
+  const cudaError_t made = cudaGraphInstantiate(&graph_, captured, 0);
+  cudaGraphDestroy(captured);
+  check(made, "cudaGraphInstantiate");
+  of_graph_ = of_products + wanted;
+  put(queue, until_clocks_settle);
+  check(cudaStreamSynchronize(queue.stream), "a load");
+}
+
+StepLoad::~StepLoad() { cudaGraphExecDestroy(graph_); }
+
+void StepLoad::put(const Queue& queue, Seconds at_least) const {
+  for (Seconds left = at_least; left > 0; left -= of_graph_) check(cudaGraphLaunch(graph_, queue.stream), "cudaGraphLaunch");
+}
+
+}  // namespace tandem
