@@ -128,7 +128,7 @@ bool VerificationTolerance::allows(const StepDifference& difference) const {
 }
 
 VerificationTolerance verification_tolerance(DType precision) {
-  constexpr double roundings = 16, of_bf16 = 0x1p-8, of_fp16 = 0x1p-11;
+  constexpr double roundings = 32, of_bf16 = 0x1p-8, of_fp16 = 0x1p-11;
   switch (precision) {
     case DType::bf16:
       return {.gradients = roundings * of_bf16, .rest = 2e-2};

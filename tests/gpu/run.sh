@@ -147,15 +147,15 @@ says_not() { ! grep -qE "$2" "$results/$1.txt" 2>/dev/null || fail "$1" "$1: $3"
 } >"$results/machine.txt" 2>&1
 cat "$results/machine.txt"
 
-tests 70 kernels '*GpuKernel*'
+tests 45 kernels '*GpuKernel*'
 part 18 own-attention env TANDEM_CUDNN_LIBRARY=none "$programs/gpu_test" --gtest_filter='*GpuKernel*/attention*' --gtest_brief=1
 cudnn_tells=(env CUDNN_LOGLEVEL_DBG=1 CUDNN_LOGDEST_DBG=stderr) # why it refuses what it should take
-part 45 large-kernels "${cudnn_tells[@]}" "$programs/gpu_test" --gtest_filter='*GpuLarge*' --gtest_brief=1
+part 25 large-kernels "${cudnn_tells[@]}" "$programs/gpu_test" --gtest_filter='*GpuLarge*' --gtest_brief=1
 [[ ${WITHOUT_CUDNN:-} == 1 ]] || says_not large-kernels '^\[  SKIPPED \]' 'a test was skipped, so cuDNN was not used'
 files=("${scenarios[@]/#/tests/gpu/}")
 files=("${files[@]/%/.yaml}")
 # Where there are several GPUs, the collectives among them are measured, too.
-part 80 calibrate tests/gpu/on-all-gpus.sh "$programs/tandem" calibrate --backend cuda --budget 50 \
+part 140 calibrate tests/gpu/on-all-gpus.sh "$programs/tandem" calibrate --backend cuda --budget 110 \
   --shapes tests/gpu/acceptance.shapes "${files[@]/#/--scenario=}" --out "$results/gpu.profile"
 # What cuBLAS and cuDNN reach elsewhere, on the same GPU.
 part 20 pytorch env LD_LIBRARY_PATH="$given" python3 tests/gpu/pytorch_rates.py
@@ -174,9 +174,9 @@ for scenario in "${scenarios[@]}"; do
   part 28 "crosscheck-$scenario" "$programs/tandem" crosscheck "tests/gpu/$scenario.yaml" --backend cuda --max-error 0.03 \
     --max-kind-error 0.05 --profile "$results/gpu.profile" --json "$results/crosscheck-$scenario.json"
 done
-tests 65 steps '*GpuStepOf*'
+tests 45 steps '*GpuStepOf*'
 if sanitizer=$(PATH=$PATH:$cuda/bin$(printf ':%s' "${wheels[@]/%/bin}") type -P compute-sanitizer); then
-  tests 50 memcheck '*GpuSmall*' "$sanitizer" --tool memcheck --error-exitcode 9
+  tests 35 memcheck '*GpuSmall*' "$sanitizer" --tool memcheck --error-exitcode 9
 else
   fail memcheck "there is no compute-sanitizer in PATH, $cuda/bin or Python's wheels"
 fi

@@ -6,6 +6,8 @@ namespace tandem {
 
 StepLoad::StepLoad(int multiprocessors) : queue_(multiprocessors, 0) {}
 StepLoad::~StepLoad() = default;
-void StepLoad::put(const Queue&, Seconds) const {}
+Seconds StepLoad::put(const Queue&, Seconds) const { return 0; }
+void StepLoad::put_beside(Seconds) {}
+void StepLoad::wait() {}
 
 }  // namespace tandem

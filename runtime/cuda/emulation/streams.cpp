@@ -289,8 +289,6 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   return cudaSuccess;
 }
 
-cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
-
 /// A graph begins when all before it in the stream has ended, and what comes after it waits for all of it. Its kernels run as in
 /// streams of their own.
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {

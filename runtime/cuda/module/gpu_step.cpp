@@ -35,11 +35,12 @@ Bytes aligned(Bytes bytes) { return round_up(bytes, arena_alignment); }
 
 Bytes bytes_on_gpu(const Buffer& buffer) { return aligned(buffer.bytes()) + (buffer.dtype == DType::f8 ? bytes_of_scale : 0); }
 
-/// A captured graph.
+/// A captured graph. It goes to the GPU when it is first launched: cudaGraphUpload of driver 580.159 crashes on a graph with
+/// NCCL's kernels and what the host does for them between machines.
 class CudaGraph {
  public:
   CudaGraph() = default;
-  CudaGraph(cudaGraph_t captured, cudaStream_t stream) {
+  explicit CudaGraph(cudaGraph_t captured) {
     std::size_t nodes = 0;
     const cudaError_t counted = cudaGraphGetNodes(captured, nullptr, &nodes);
     const cudaError_t made = cudaGraphInstantiate(&graph_, captured, 0);
@@ -47,7 +48,6 @@ class CudaGraph {
     check(counted, "cudaGraphGetNodes");
     check(made, "cudaGraphInstantiate");
     nodes_ = nodes;
-    check(cudaGraphUpload(graph_, stream), "cudaGraphUpload");
   }
   CudaGraph(CudaGraph&& other) noexcept : graph_(std::exchange(other.graph_, nullptr)), nodes_(other.nodes_) {}
   CudaGraph& operator=(CudaGraph&& other) noexcept {
@@ -98,9 +98,8 @@ class Capture {
 
 CudaGraph Capture::finish() {
   cudaGraph_t captured = nullptr;
-  cudaStream_t const stream = std::exchange(stream_, nullptr);
-  check(cudaStreamEndCapture(stream, &captured), "cudaStreamEndCapture");
-  return {captured, stream};
+  check(cudaStreamEndCapture(std::exchange(stream_, nullptr), &captured), "cudaStreamEndCapture");
+  return CudaGraph(captured);
 }
 
 /// Kernels of one stream that are launched as one graph, captured before the first run.

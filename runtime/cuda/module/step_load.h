@@ -17,8 +17,11 @@ class StepLoad {
   StepLoad& operator=(const StepLoad&) = delete;
   ~StepLoad();
 
-  /// Puts so much of the load into the stream, without waiting for it.
-  void put(const Queue& queue, Seconds at_least) const;
+  /// Puts so much of the load into the stream, without waiting for it. Returns how long it will take.
+  Seconds put(const Queue& queue, Seconds at_least) const;
+  /// Puts it into a stream of its own, beside which others run until `wait` returns.
+  void put_beside(Seconds at_least);
+  void wait();
 
  private:
   OwnedQueue queue_;
