@@ -125,6 +125,10 @@ std::vector<OperationCase> mamba_cases() {
     append_norm(cases, type, 4, 10, false, false);
     append_norm(cases, type, 3, 150, true, true);
     append_norm(cases, type, 1, 33, true, false);
+    append_norm(cases, type, 6, 64, true, true);
+    append_norm(cases, type, 3, 512, true, false);
+    append_norm(cases, type, 2, 1024, false, false);
+    append_norm(cases, type, 1, 4104, false, true);
     for (const bool zigzag : {false, true})
       for (const bool inverse : {false, true})
         for (const int times : {1, 8, 40}) append_parts(cases, type, zigzag, inverse, times);
