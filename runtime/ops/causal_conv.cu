@@ -151,6 +151,10 @@ std::size_t causal_conv_scratch(std::span<const OperandType> operands, const OpA
   return token_order_scratch(std::get<CausalConvAttributes>(any).documents, x[0], x[1]);
 }
 
+std::size_t causal_conv_backward_scratch(std::span<const OperandType> operands, const OpAttributes& any) {
+  return causal_conv_scratch(operands, any);
+}
+
 void causal_conv_backward_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any) {
   const auto [x, weight, dy, dx, dweight] = checked<5>(OpKind::causal_conv_backward, operands, any);
   expect_types(of_one_type(x, weight, dy, dx), "a convolution's operands are of one type, but for the weight's gradient");

@@ -49,7 +49,7 @@ DropoutMask mask_of(const Shape& x, const Shape& sequences, const DropoutAttribu
           .first_run = attributes.rows.length[0],
           .first_head = attributes.first_head,
           .key = hash_of_place(mask_seed, 0, attributes.stream),
-          .dropped = static_cast<std::uint64_t>(static_cast<double>(attributes.probability) * 0x1p32),
+          .dropped = static_cast<std::uint32_t>(static_cast<double>(attributes.probability) * 0x1p32),
           .factor = kept_factor(attributes)};
 }
 

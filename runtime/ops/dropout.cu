@@ -2,12 +2,49 @@
 #include "runtime/cuda/module/kernels.h"
 #include "runtime/cuda/module/operands.h"
 #include "runtime/ops/dropout.h"
+#include "runtime/ops/row_walk_device.h"
 
-// Each moves the bytes of its cost; a thread draws the bits of its own elements.
+// Each moves the bytes of its cost; a thread draws the bits of its own elements. On an H200 these are as much arithmetic as the
+// time of the bytes allows, so that a row's key is made once for a thread, and a hash serves two columns.
 namespace tandem {
 namespace {
 
-/// With a residual where `past` is not null.
+/// What a thread needs of a row, with a residual where `past` is not null.
+template <typename Element>
+struct DropOfRow {
+  const DropoutMask& mask;
+  std::uint64_t key;
+  const Element *x, *past;
+  Element* y;
+  std::uint8_t* kept;
+
+  template <int n>
+  TANDEM_DEVICE void at(std::int64_t column) const {
+    alignas(widest_access) std::uint8_t bytes[n];
+    float values[n], residual[n] = {};
+    load(x + column, values);
+    if (past != nullptr) load(past + column, residual);
+    bool keeps[n];
+    if constexpr (n == 1) {
+      keeps[0] = mask.keeps(key, column);
+    } else {
+#pragma unroll
+      for (int j = 0; j < n; j += 2) {
+        const std::uint64_t bits = mask.of_pair(key, (column + j) / 2);
+        keeps[j] = mask.keeps_first(bits);
+        keeps[j + 1] = mask.keeps_second(bits);
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < n; ++j) {
+      bytes[j] = keeps[j] ? 1 : 0;
+      values[j] = residual[j] + (keeps[j] ? mask.factor * values[j] : 0.0F);
+    }
+    store(y + column, values);
+    copy_aligned<n>(kept + column, bytes);
+  }
+};
+
 template <typename Element>
 struct Drop {
   static constexpr int vector = vector_of<Element>;
@@ -18,21 +55,9 @@ struct Drop {
   std::uint8_t* kept;
   std::int64_t columns;
 
-  template <int n>
-  TANDEM_DEVICE void at(std::int64_t row, std::int64_t column) const {
-    const std::uint64_t key = mask.of_row(row, sequences);
-    const std::int64_t i = row * columns + column;
-    alignas(widest_access) std::uint8_t bytes[n];
-    float values[n], residual[n] = {};
-    load(x + i, values);
-    if (past != nullptr) load(past + i, residual);
-    for (int j = 0; j < n; ++j) {
-      const bool keep = mask.keeps(key, column + j);
-      bytes[j] = keep ? 1 : 0;
-      values[j] = residual[j] + (keep ? mask.factor * values[j] : 0.0F);
-    }
-    store(y + i, values);
-    copy_aligned<n>(kept + i, bytes);
+  TANDEM_DEVICE DropOfRow<Element> row(std::int64_t row) const {
+    const std::int64_t first = row * columns;
+    return {mask, mask.of_row(row, sequences), x + first, past == nullptr ? nullptr : past + first, y + first, kept + first};
   }
 };
 
@@ -73,7 +98,7 @@ void drop(const char* name, const Queue& queue, const DropoutAttributes& attribu
                              y.template as<Element>(),
                              mask.template as<std::uint8_t>(),
                              columns};
-    launch_by_rows(name, queue, rows_of(x.shape), columns, aligned, body);
+    launch_row_walk(name, queue, rows_of(x.shape), columns, aligned, body);
   });
 }
 

@@ -3,6 +3,7 @@
 #include "runtime/cuda/module/kernels.h"
 #include "runtime/cuda/module/launch.h"
 #include "runtime/cuda/module/operands.h"
+#include "runtime/ops/column_sum_device.h"
 #include "runtime/ops/norm_row_device.h"
 
 // Rows of x and dy stay in a block's registers, so that they cross the memory once: the bytes of the cost. The weight's gradient
@@ -85,34 +86,6 @@ __global__ void __launch_bounds__(most_threads_of_row)
   });
 }
 
-// Blocks of 32 x 32 threads take 32 columns, and each 32nd row per thread along y.
-constexpr int panel = 32;
-using PanelRow = float[panel + 1];
-
-/// The sum of `value` over threadIdx.y, to the threads with threadIdx.y = 0.
-TANDEM_DEVICE float sum_of_column(float value) {
-  TANDEM_SHARED(PanelRow, values, panel);
-  __syncthreads();
-  values[threadIdx.y][threadIdx.x] = value;
-  __syncthreads();
-  float sum = 0;
-  for (int i = 0; i < panel && threadIdx.y == 0; ++i) sum += values[i][threadIdx.x];
-  return sum;
-}
-
-/// out [columns] += the sum of partial [rows][columns] over the rows.
-template <typename Element>
-__global__ void add_rows_kernel(const float* partial, int rows, std::int64_t columns, Element* out) {
-  const std::int64_t column = std::int64_t{blockIdx.x} * panel + threadIdx.x;
-  float sum = 0;
-  if (column < columns) {
-#pragma unroll 8
-    for (int row = static_cast<int>(threadIdx.y); row < rows; row += panel) sum += partial[row * columns + column];
-  }
-  sum = sum_of_column(sum);
-  if (threadIdx.y == 0 && column < columns) out[column] = from_float<Element>(to_float(out[column]) + sum);
-}
-
 template <NormKind kind, typename Element>
 __global__ void gradient_statistics_kernel(const Element* x, const Element* weight, const Element* dy,
                                            GradientStatistics* of_rows, std::int64_t width, float epsilon) {
@@ -154,11 +127,9 @@ __global__ void norm_backward_of_any_row_kernel(const Element* x, const Element*
     dweight[width + column] = from_float<Gradient>(to_float(dweight[width + column]) + bias_sum);
 }
 
-/// Threads that sum the weight's gradient: more partial sums keep no more of the GPU busy.
-constexpr std::int64_t most_summing_threads = 128 << 10;
-
 std::int64_t partial_sums(std::int64_t rows, const RowLayout& layout) {
-  return std::clamp<std::int64_t>(most_summing_threads / layout.threads, 1, rows);
+  constexpr std::int64_t blocks_by_threads = 2;  // a block's registers hold two rows: half as many threads run at once
+  return partial_rows(rows, blocks_by_threads * layout.threads);
 }
 
 }  // namespace
@@ -193,8 +164,7 @@ void norm_backward_device(Queue& queue, std::span<const DeviceTensor> operands, 
                  norm_backward_kernel<kind, Element, chunks>, in, w, gradient, out, partial, rows, static_cast<int>(width),
                  attributes.epsilon);
         });
-        launch("norm_backward", queue, {dim3(blocks_along_x(divide_up(weights, panel))), block_of_panel},
-               add_rows_kernel<Gradient>, partial, static_cast<int>(blocks), weights, weight_gradient);
+        launch_add_rows("norm_backward", queue, partial, blocks, weights, weight_gradient);
       });
     });
   });

@@ -8,7 +8,7 @@
 namespace tandem {
 namespace {
 
-constexpr int threads_of_token = 256;
+constexpr int threads_of_token = 128, items_of_thread = 3;
 
 /// Query, key or value heads: a token's lie one after the other, those of the next token `stride` elements further.
 struct Heads {
@@ -30,35 +30,76 @@ struct Move {
 template <typename Element>
 struct Moves {
   Move<Element> of[3];
+  int items;  ///< of a token
 };
 
-/// A block moves the heads of one token; a thread n elements of the first half of what turns of a head and those they are paired
-/// with, or as many of the two halves of what does not.
+/// What a thread moves at a time: n elements of the first half of what turns of a head and those they are paired with, or as
+/// many of the two halves of what does not.
+template <int n, typename Element>
+struct MovedItem {
+  alignas(widest_access) Element low[n], high[n];
+  Element *to_low, *to_high;
+  int turned_pair;  ///< the first; -1: they do not turn
+
+  TANDEM_DEVICE void load(const Moves<Element>& moves, std::int64_t token, int item, int turning, int head_dim) {
+    const int per_head = head_dim / 2 / n, still = head_dim / 2 - turning;
+    int head = item / per_head, kind = 0;
+    const int first = (item - head * per_head) * n;
+    if (head >= moves.of[0].heads) {
+      head -= moves.of[0].heads;
+      kind = head >= moves.of[1].heads ? 2 : 1;
+      if (kind == 2) head -= moves.of[1].heads;
+    }
+    const Move<Element>& move = moves.of[kind];
+    const bool turns = first < turning;
+    const int at = head * head_dim + first + (turns ? 0 : turning), pair = at + (turns ? turning : still);
+    turned_pair = turns && move.turns ? first : -1;
+    const Element* const from = move.from + token * move.from_stride;
+    Element* const to = move.to + token * move.to_stride;
+    copy_aligned<n* static_cast<int>(sizeof(Element))>(low, from + at);
+    copy_aligned<n* static_cast<int>(sizeof(Element))>(high, from + pair);
+    to_low = to + at;
+    to_high = to + pair;
+  }
+
+  TANDEM_DEVICE void turn_and_store(const float* cos_of, const float* sin_of) {
+    if (turned_pair >= 0) {
+      float lows[n], highs[n];
+      tandem::load(low, lows);
+      tandem::load(high, highs);
+      turn(lows, highs, cos_of + turned_pair, sin_of + turned_pair);
+      store(to_low, lows);
+      store(to_high, highs);
+    } else {
+      copy_aligned<n* static_cast<int>(sizeof(Element))>(to_low, low);
+      copy_aligned<n* static_cast<int>(sizeof(Element))>(to_high, high);
+    }
+  }
+};
+
+/// A block moves the heads of one token; its threads load some items each, all under way at once and, at first, while the block
+/// computes the rotations.
 template <int n, typename Element>
 __global__ void __launch_bounds__(threads_of_token)
     move_heads_kernel(Moves<Element> moves, RotationTable rotation, int batch, int head_dim) {
   TANDEM_SHARED(float, cos_of, RotationTable::most_pairs);
   TANDEM_SHARED(float, sin_of, RotationTable::most_pairs);
   const std::int64_t token = blockIdx.x;
-  rotation.compute(token, batch, cos_of, sin_of);
-  __syncthreads();
-  const int turning = rotation.pairs, still = head_dim / 2 - turning, per_head = head_dim / 2 / n;
+  MovedItem<n, Element> items[items_of_thread];
+  for (int base = 0; base < moves.items; base += threads_of_token * items_of_thread) {
+    const int first = base + static_cast<int>(threadIdx.x);
 #pragma unroll
-  for (int kind = 0; kind < 3; ++kind) {
-    const Move<Element> move = moves.of[kind];
-    const Element* const from = move.from + token * move.from_stride;
-    Element* const to = move.to + token * move.to_stride;
-    for (int i = static_cast<int>(threadIdx.x); i < move.heads * per_head; i += threads_of_token) {
-      const int first = i % per_head * n;
-      const bool turns = first < turning;
-      const int at = i / per_head * head_dim + first + (turns ? 0 : turning), pair = at + (turns ? turning : still);
-      float low[n], high[n];
-      load(from + at, low);
-      load(from + pair, high);
-      if (move.turns && turns) turn(low, high, cos_of + first, sin_of + first);
-      store(to + at, low);
-      store(to + pair, high);
+    for (int i = 0; i < items_of_thread; ++i) {
+      const int item = first + i * threads_of_token;
+      if (item < moves.items) items[i].load(moves, token, item, rotation.pairs, head_dim);
     }
+    if (base == 0) {
+      rotation.compute(token, batch, cos_of, sin_of);
+      __syncthreads();
+    }
+#pragma unroll
+    for (int i = 0; i < items_of_thread; ++i)
+      if (first + i * threads_of_token < moves.items) items[i].turn_and_store(cos_of, sin_of);
   }
 }
 
@@ -113,6 +154,8 @@ void turn_heads(const char* name, const Queue& queue, const Side& from, const Si
                         .heads = source.count,
                         .turns = kind < 2};
     }
+    const std::int64_t all_heads = std::int64_t{from[0].count} + from[1].count + from[2].count;
+    moves.items = static_cast<int>(all_heads * (q[3] / 2 / (aligned ? vector : 1)));
     launch(name, queue, {tokens, dim3(threads_of_token)},
            aligned ? move_heads_kernel<vector, Element> : move_heads_kernel<1, Element>, moves, rotation, static_cast<int>(q[1]),
            static_cast<int>(q[3]));

@@ -1,15 +1,18 @@
 #include <algorithm>
 
-#include "runtime/cuda/module/elementwise.h"
 #include "runtime/cuda/module/kernels.h"
 #include "runtime/cuda/module/operands.h"
+#include "runtime/ops/column_sum_device.h"
+#include "runtime/ops/row_team_device.h"
+#include "runtime/ops/row_walk_device.h"
+#include "runtime/ops/sigmoid_device.h"
 #include "runtime/ops/split_norm.h"
 
-// A block sums a row; what is made of the sums has a thread for each element, and the weight's gradient is summed by columns.
+// Each moves the bytes of its cost. A team of threads sums a row. What is made of the sums needs no further ones, so that in the
+// backward a thread keeps to its columns and goes down the rows of a slice, summing the weight's gradient as it goes; some MB of
+// partial sums move beside.
 namespace tandem {
 namespace {
-
-constexpr int threads_of_split_row = 256;
 
 template <typename Element>
 struct SplitNormed {
@@ -20,79 +23,131 @@ struct SplitNormed {
   float width, epsilon;
 
   TANDEM_DEVICE float inverse(std::int64_t row) const { return 1 / sqrtf(squares[row] / width + epsilon); }
-  TANDEM_DEVICE float normalised(std::int64_t row, std::int64_t i) const { return to_float(x[row * columns + i]) * inverse(row); }
-  TANDEM_DEVICE float open(std::int64_t row, std::int64_t i) const {
-    return gate == nullptr ? 1.0F : 1 / (1 + expf(-to_float(gate[row * columns + i])));
-  }
 };
 
-template <typename Element>
-__global__ void split_norm_squares_kernel(const Element* x, std::int64_t columns, float* squares) {
-  const std::int64_t row = blockIdx.x;
-  float sum = 0;
-  for (std::int64_t i = threadIdx.x; i < columns; i += blockDim.x) {
-    const float value = to_float(x[row * columns + i]);
-    sum += value * value;
-  }
-  sum = block_sum(sum);
-  if (threadIdx.x == 0) squares[row] = sum;
+/// The opening of elements of a gate; of no gate, 1.
+template <int n, typename Element>
+TANDEM_DEVICE void load_opening(const Element* gate, float (&open)[n]) {
+  if (gate != nullptr) load(gate, open);
+#pragma unroll
+  for (int i = 0; i < n; ++i) open[i] = gate == nullptr ? 1.0F : sigmoid_fast(open[i]);
 }
+
+template <typename Shape, typename Element>
+__global__ void __launch_bounds__(most_threads_of_team)
+    split_norm_squares_kernel(const Element* x, std::int64_t rows, int columns, float* squares) {
+  const std::int64_t row = row_of_team();
+  float sum = 0;
+  if (row < rows) {
+    HeldRow<Element, Shape> held;
+    held.load(x + row * columns, columns);
+    each_vector<Shape>(columns, [&](int column, int chunk) {
+      float values[Shape::vector];
+      held.get(column, chunk, values);
+      for (int i = 0; i < Shape::vector; ++i) sum += values[i] * values[i];
+    });
+  }
+  sum = team_sum(sum);
+  if (threadIdx.x == 0 && row < rows) squares[row] = sum;
+}
+
+template <typename Element>
+struct SplitNormedRow {
+  const Element *x, *weight, *gate;
+  float inverse;
+  Element* y;
+
+  template <int n>
+  TANDEM_DEVICE void at(std::int64_t i) const {
+    float values[n], weights[n], open[n];
+    load(x + i, values);
+    load(weight + i, weights);
+    load_opening(gate == nullptr ? nullptr : gate + i, open);
+    for (int j = 0; j < n; ++j) values[j] = weights[j] * (values[j] * inverse) * open[j];
+    store(y + i, values);
+  }
+};
 
 template <typename Element>
 struct SplitNormForward {
-  static constexpr int vector = 1;
+  static constexpr int vector = vector_of<Element>;
   SplitNormed<Element> of;
   Element* y;
 
-  template <int count>
-  TANDEM_DEVICE void at(std::int64_t row, std::int64_t i) const {
-    y[row * of.columns + i] = from_float<Element>(to_float(of.weight[i]) * of.normalised(row, i) * of.open(row, i));
+  TANDEM_DEVICE SplitNormedRow<Element> row(std::int64_t row) const {
+    const std::int64_t first = row * of.columns;
+    return {of.x + first, of.weight, of.gate == nullptr ? nullptr : of.gate + first, of.inverse(row), y + first};
   }
 };
 
-template <typename Element>
-__global__ void split_norm_products_kernel(SplitNormed<Element> of, const Element* dy, float* products) {
-  const std::int64_t row = blockIdx.x;
+template <typename Shape, typename Element>
+__global__ void __launch_bounds__(most_threads_of_team)
+    split_norm_products_kernel(SplitNormed<Element> of, const Element* dy, std::int64_t rows, float* products) {
+  const std::int64_t row = row_of_team();
+  const auto columns = static_cast<int>(of.columns);
   float sum = 0;
-  for (std::int64_t i = threadIdx.x; i < of.columns; i += blockDim.x)
-    sum += to_float(of.weight[i]) * of.open(row, i) * to_float(dy[row * of.columns + i]) * of.normalised(row, i);
-  sum = block_sum(sum);
-  if (threadIdx.x == 0) products[row] = sum;
+  if (row < rows) {
+    const float inverse = of.inverse(row);
+    const std::int64_t first = row * columns;
+    HeldRow<Element, Shape> x, gradient;
+    x.load(of.x + first, columns);
+    gradient.load(dy + first, columns);
+    each_vector<Shape>(columns, [&](int column, int chunk) {
+      float values[Shape::vector], gradients[Shape::vector], weights[Shape::vector], open[Shape::vector];
+      load(of.weight + column, weights);
+      load_opening(of.gate == nullptr ? nullptr : of.gate + first + column, open);
+      x.get(column, chunk, values);
+      gradient.get(column, chunk, gradients);
+      for (int i = 0; i < Shape::vector; ++i) sum += weights[i] * open[i] * gradients[i] * (values[i] * inverse);
+    });
+  }
+  sum = team_sum(sum);
+  if (threadIdx.x == 0 && row < rows) products[row] = sum;
 }
 
 template <typename Element>
-struct SplitNormBackward {
-  static constexpr int vector = 1;
-  SplitNormed<Element> of;
+struct SplitNormGradients {
   const Element* dy;
   const float* products;
-  Element *dx, *dgate;
-
-  template <int count>
-  TANDEM_DEVICE void at(std::int64_t row, std::int64_t i) const {
-    const std::int64_t at = row * of.columns + i;
-    const float open = of.open(row, i), normalised = of.normalised(row, i);
-    const float weighted = to_float(of.weight[i]) * to_float(dy[at]);
-    dx[at] = from_float<Element>(of.inverse(row) * (weighted * open - normalised * (products[row] / of.width)));
-    if (dgate != nullptr) dgate[at] = from_float<Element>(weighted * normalised * open * (1 - open));
-  }
+  Element *dx, *dgate;  ///< no gate: null
 };
 
-constexpr int columns_of_split_panel = 32, rows_of_split_panel = 16;
+constexpr int threads_of_columns = 128;
 
-template <typename Element, typename Gradient>
-__global__ void split_norm_weight_kernel(SplitNormed<Element> of, const Element* dy, std::int64_t rows, Gradient* dweight) {
-  TANDEM_SHARED(float, sums, columns_of_split_panel* rows_of_split_panel);
-  const std::int64_t column = std::int64_t{blockIdx.x} * columns_of_split_panel + threadIdx.x;
-  float sum = 0;
-  if (column < of.columns)
-    for (std::int64_t row = threadIdx.y; row < rows; row += rows_of_split_panel)
-      sum += to_float(dy[row * of.columns + column]) * of.normalised(row, column) * of.open(row, column);
-  sums[threadIdx.y * columns_of_split_panel + threadIdx.x] = sum;
-  __syncthreads();
-  if (threadIdx.y != 0 || column >= of.columns) return;
-  for (int i = 1; i < rows_of_split_panel; ++i) sum += sums[i * columns_of_split_panel + static_cast<int>(threadIdx.x)];
-  dweight[column] = from_float<Gradient>(to_float(dweight[column]) + sum);
+/// partial [slices][columns]: a slice's share of the weight's gradient.
+template <int n, typename Element>
+__global__ void __launch_bounds__(threads_of_columns)
+    split_norm_backward_kernel(SplitNormed<Element> of, SplitNormGradients<Element> gradients, std::int64_t rows,
+                               float* partial) {
+  const std::int64_t column = (std::int64_t{blockIdx.x} * threads_of_columns + threadIdx.x) * n;
+  if (column >= of.columns) return;
+  float weights[n], dweight[n] = {};
+  load(of.weight + column, weights);
+  for (std::int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
+    const std::int64_t at = row * of.columns + column;
+    float x[n], dy[n], open[n], dgate[n];
+    load(of.x + at, x);
+    load(gradients.dy + at, dy);
+    load_opening(of.gate == nullptr ? nullptr : of.gate + at, open);
+    const float inverse = of.inverse(row), mean = gradients.products[row] / of.width;
+#pragma unroll
+    for (int i = 0; i < n; ++i) {
+      const float normalised = x[i] * inverse, weighted = weights[i] * dy[i];
+      x[i] = inverse * (weighted * open[i] - normalised * mean);
+      dgate[i] = weighted * normalised * open[i] * (1 - open[i]);
+      dweight[i] += dy[i] * normalised * open[i];
+    }
+    store(gradients.dx + at, x);
+    if (gradients.dgate != nullptr) store(gradients.dgate + at, dgate);
+  }
+#pragma unroll
+  for (int i = 0; i < n; ++i) partial[blockIdx.y * of.columns + column + i] = dweight[i];
+}
+
+std::int64_t slices_of_split_norm(std::int64_t rows, std::int64_t columns, std::int64_t vector) {
+  constexpr std::int64_t most_blocks_along_y = 65535;
+  return std::min(partial_rows(rows, round_up(divide_up(columns, vector), std::int64_t{threads_of_columns})),
+                  most_blocks_along_y);
 }
 
 /// Operands of an operation: x, squares and weight, the gate where there is one, and so many others.
@@ -102,6 +157,14 @@ struct SplitOperands {
 
   const DeviceTensor& x() const { return all[0]; }
   const DeviceTensor& other(std::size_t i) const { return all[(gated ? 4 : 3) + i]; }
+
+  /// Whether rows are made of whole vectors, all operands beginning so; the last may have any type.
+  template <typename Element>
+  bool have_vectors(std::int64_t columns) const {
+    constexpr int vector = vector_of<Element>;
+    return columns % vector == 0 &&
+           std::all_of(all.begin(), all.end(), [&](const DeviceTensor& tensor) { return is_aligned(tensor, vector); });
+  }
 
   template <typename Element>
   SplitNormed<Element> normed(const OpAttributes& any) const {
@@ -140,26 +203,32 @@ SplitOperands split_operands(OpKind kind, std::span<const DeviceTensor> operands
 void split_norm_squares_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any) {
   const auto [x, squares] = checked<2>(OpKind::split_norm_squares, operands, any);
   expect_types(squares.dtype == DType::f32, rule_of_split_types);
+  const std::int64_t rows = rows_of(x.shape), columns = columns_of(x.shape);
   with_type(x.dtype, [&, x = x, squares = squares]<typename Element>(Type<Element>) {
-    launch("split_norm_squares", queue, {dim3(blocks_along_x(rows_of(x.shape))), dim3(threads_of_split_row)},
-           split_norm_squares_kernel<Element>, x.template as<const Element>(), columns_of(x.shape), squares.template as<float>());
+    with_row_teams<Element>(columns, is_aligned(x, vector_of<Element>), [&]<typename Shape>(Shape, const RowTeams& teams) {
+      launch("split_norm_squares", queue, {dim3(teams.blocks(rows)), teams.block()}, split_norm_squares_kernel<Shape, Element>,
+             x.template as<const Element>(), rows, static_cast<int>(columns), squares.template as<float>());
+    });
   });
 }
 
 void split_norm_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any) {
   const SplitOperands of = split_operands<1>(OpKind::split_norm, operands, any, {});
+  const std::int64_t rows = rows_of(of.x().shape), columns = columns_of(of.x().shape);
   with_type(of.x().dtype, [&]<typename Element>(Type<Element>) {
     const SplitNormForward<Element> body{of.normed<Element>(any), of.other(0).template as<Element>()};
-    launch_by_rows("split_norm", queue, rows_of(of.x().shape), columns_of(of.x().shape), false, body);
+    launch_row_walk("split_norm", queue, rows, columns, of.have_vectors<Element>(columns), body);
   });
 }
 
 void split_norm_products_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any) {
   const SplitOperands of = split_operands<2>(OpKind::split_norm_products, operands, any, {1});
+  const std::int64_t rows = rows_of(of.x().shape), columns = columns_of(of.x().shape);
   with_type(of.x().dtype, [&]<typename Element>(Type<Element>) {
-    launch("split_norm_products", queue, {dim3(blocks_along_x(rows_of(of.x().shape))), dim3(threads_of_split_row)},
-           split_norm_products_kernel<Element>, of.normed<Element>(any), of.other(0).template as<const Element>(),
-           of.other(1).template as<float>());
+    with_row_teams<Element>(columns, of.have_vectors<Element>(columns), [&]<typename Shape>(Shape, const RowTeams& teams) {
+      launch("split_norm_products", queue, {dim3(teams.blocks(rows)), teams.block()}, split_norm_products_kernel<Shape, Element>,
+             of.normed<Element>(any), of.other(0).template as<const Element>(), rows, of.other(1).template as<float>());
+    });
   });
 }
 
@@ -167,24 +236,34 @@ void split_norm_backward_device(Queue& queue, std::span<const DeviceTensor> oper
   constexpr OpKind kind = OpKind::split_norm_backward;
   constexpr auto name = "split_norm_backward";
   const bool gated = std::get<SplitNormAttributes>(any).gated;
-  const SplitOperands operands_of =
+  const SplitOperands of =
       gated ? split_operands<5>(kind, operands, any, {1}, true) : split_operands<4>(kind, operands, any, {1}, true);
   const DeviceTensor& dweight = operands.back();
-  with_type(operands_of.x().dtype, [&]<typename Element>(Type<Element>) {
-    const auto of = operands_of.normed<Element>(any);
-    const auto* const gradient = operands_of.other(0).template as<const Element>();
-    const SplitNormBackward<Element> body{of, gradient, operands_of.other(1).template as<const float>(),
-                                          operands_of.other(2).template as<Element>(),
-                                          gated ? operands_of.other(3).template as<Element>() : nullptr};
-    const std::int64_t rows = rows_of(operands_of.x().shape), columns = columns_of(operands_of.x().shape);
-    launch_by_rows(name, queue, rows, columns, false, body);
+  const std::int64_t rows = rows_of(of.x().shape), columns = columns_of(of.x().shape);
+  with_type(of.x().dtype, [&]<typename Element>(Type<Element>) {
+    const SplitNormGradients<Element> gradients{of.other(0).template as<const Element>(), of.other(1).template as<const float>(),
+                                                of.other(2).template as<Element>(),
+                                                gated ? of.other(3).template as<Element>() : nullptr};
+    constexpr int vector = vector_of<Element>;
+    const bool aligned = of.have_vectors<Element>(columns);
+    const std::int64_t slices = slices_of_split_norm(rows, columns, vector);
+    auto* const partial = static_cast<float*>(queue.scratch);
+    const dim3 blocks(blocks_along_x(divide_up(columns, (aligned ? vector : 1) * threads_of_columns)),
+                      static_cast<unsigned>(slices));
+    launch(name, queue, {blocks, dim3(threads_of_columns)},
+           aligned ? split_norm_backward_kernel<vector, Element> : split_norm_backward_kernel<1, Element>,
+           of.normed<Element>(any), gradients, rows, partial);
     with_type(dweight.dtype, [&]<typename Gradient>(Type<Gradient>) {
-      launch(
-          name, queue,
-          {dim3(blocks_along_x(divide_up(columns, columns_of_split_panel))), dim3(columns_of_split_panel, rows_of_split_panel)},
-          split_norm_weight_kernel<Element, Gradient>, of, gradient, rows, dweight.template as<Gradient>());
+      launch_add_rows(name, queue, partial, slices, columns, dweight.template as<Gradient>());
     });
   });
+}
+
+std::size_t split_norm_backward_scratch(std::span<const OperandType> operands, const OpAttributes&) {
+  const OperandType& x = operands[0];
+  const std::int64_t columns = columns_of(x.shape);
+  const std::int64_t slices = slices_of_split_norm(rows_of(x.shape), columns, widest_access / size_of(x.dtype));
+  return static_cast<std::size_t>(slices * columns) * sizeof(float);
 }
 
 }  // namespace tandem

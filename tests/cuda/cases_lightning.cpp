@@ -51,6 +51,9 @@ std::vector<OperationCase> lightning_cases() {
     for (const bool gated : {true, false}) {
       append_split_norm(cases, type, 33, 33, gated);
       append_split_norm(cases, type, 600, 300, gated);
+      append_split_norm(cases, type, 64, 64, gated);
+      append_split_norm(cases, type, 2048, 1024, gated);
+      append_split_norm(cases, type, 4112, 4112, gated);
     }
   }
   return cases;

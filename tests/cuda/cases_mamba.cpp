@@ -88,11 +88,12 @@ void append_norm(std::vector<OperationCase>& cases, DType type, int groups, int 
   }
 }
 
-void append_parts(std::vector<OperationCase>& cases, DType type, bool zigzag, bool inverse) {
+/// `times` as wide: 8 and more fill whole vectors.
+void append_parts(std::vector<OperationCase>& cases, DType type, bool zigzag, bool inverse, int times) {
   const ColumnPartsAttributes attributes{
-      .ranks = 4, .zigzag = zigzag, .inverse = inverse, .widths = {24, 6, 4}, .repeats = {1, 2, 1}};
-  const Shape rows(6, 2, 34), flat(6 * 2 * (24 + 12 + 4)), ordered(24, 2, 10);
-  const auto name = join_name(std::string(name_of(type)), zigzag ? "zigzag" : "runs", inverse ? "back" : "there");
+      .ranks = 4, .zigzag = zigzag, .inverse = inverse, .widths = {24 * times, 6 * times, 4 * times}, .repeats = {1, 2, 1}};
+  const Shape rows(6, 2, 34 * times), flat(6 * 2 * (24 + 12 + 4) * times), ordered(24, 2, 10 * times);
+  const auto name = join_name(std::string(name_of(type)), zigzag ? "zigzag" : "runs", inverse ? "back" : "there", times);
   const Shape &from = inverse ? flat : rows, &to = inverse ? rows : flat;
   cases.push_back({join_name("pack_parts", name), OpKind::pack_parts, attributes, {read(from, type, 1), write(to, type)}});
   const Shape &unordered = inverse ? ordered : flat, &in_order = inverse ? flat : ordered;
@@ -124,8 +125,13 @@ std::vector<OperationCase> mamba_cases() {
     append_norm(cases, type, 4, 10, false, false);
     append_norm(cases, type, 3, 150, true, true);
     append_norm(cases, type, 1, 33, true, false);
+    append_norm(cases, type, 6, 64, true, true);
+    append_norm(cases, type, 3, 512, true, false);
+    append_norm(cases, type, 2, 1024, false, false);
+    append_norm(cases, type, 1, 4104, false, true);
     for (const bool zigzag : {false, true})
-      for (const bool inverse : {false, true}) append_parts(cases, type, zigzag, inverse);
+      for (const bool inverse : {false, true})
+        for (const int times : {1, 8, 40}) append_parts(cases, type, zigzag, inverse, times);
   }
   return cases;
 }

@@ -10,30 +10,48 @@ namespace {
 
 constexpr std::size_t boxes_per_launch = 8;
 
-/// A box by its addresses; strides and the length of a run in bytes, then in words.
+/// A box by its addresses; strides and the length of a run in bytes. A block's threads lie along a run, a power of two of them,
+/// and the others take further runs; each moves up to words_of_thread words of a run. Short runs beside long ones so get blocks
+/// of their own shape.
 struct Run {
   const char* from;
   char* to;
   unsigned counts[2];
   std::int64_t from_strides[2], to_strides[2];
   std::int64_t length;
+  unsigned first_block, blocks_of_run, threads_along_run;
 };
 struct Runs {
   Run of[boxes_per_launch];
+  int count;
 };
 
+constexpr int words_of_thread = 4;
+
 template <int word_bytes>
-__global__ void copy_boxes_kernel(Runs runs) {
-  const Run& box = runs.of[blockIdx.z];
-  const unsigned run = blockIdx.x * blockDim.y + threadIdx.y;
+__global__ void __launch_bounds__(threads_of_elementwise) copy_boxes_kernel(Runs runs) {
+  int of = 0;
+  while (of + 1 < runs.count && blockIdx.x >= runs.of[of + 1].first_block) ++of;
+  const Run& box = runs.of[of];
+  const unsigned block = blockIdx.x - box.first_block, along = box.threads_along_run;
+  const unsigned row_of_blocks = block / box.blocks_of_run, place = block - row_of_blocks * box.blocks_of_run;
+  const unsigned run = row_of_blocks * (threads_of_elementwise / along) + threadIdx.x / along;
   if (run >= box.counts[0] * box.counts[1]) return;
   const std::int64_t outer = run / box.counts[1], inner = run % box.counts[1];
   const char* const from = box.from + outer * box.from_strides[0] + inner * box.from_strides[1];
   char* const to = box.to + outer * box.to_strides[0] + inner * box.to_strides[1];
-  const std::int64_t stride = std::int64_t{gridDim.y} * blockDim.x * word_bytes;
-#pragma unroll 4
-  for (std::int64_t i = (std::int64_t{blockIdx.y} * blockDim.x + threadIdx.x) * word_bytes; i < box.length; i += stride)
-    copy_aligned<word_bytes>(to + i, from + i);
+  const std::int64_t first = (std::int64_t{place} * along * words_of_thread + threadIdx.x % along) * word_bytes;
+  alignas(widest_access) char words[words_of_thread][word_bytes];  // all under way at once
+#pragma unroll
+  for (int i = 0; i < words_of_thread; ++i) {
+    const std::int64_t at = first + std::int64_t{i} * along * word_bytes;
+    if (at < box.length) copy_aligned<word_bytes>(words[i], from + at);
+  }
+#pragma unroll
+  for (int i = 0; i < words_of_thread; ++i) {
+    const std::int64_t at = first + std::int64_t{i} * along * word_bytes;
+    if (at < box.length) copy_aligned<word_bytes>(to + at, words[i]);
+  }
 }
 
 Run run_of(const Box& box) {
@@ -44,7 +62,10 @@ Run run_of(const Box& box) {
           .counts = {static_cast<unsigned>(box.counts[0]), static_cast<unsigned>(box.counts[1])},
           .from_strides = {source.strides[0] * element, source.strides[1] * element},
           .to_strides = {destination.strides[0] * element, destination.strides[1] * element},
-          .length = box.counts[2] * element};
+          .length = box.counts[2] * element,
+          .first_block = 0,
+          .blocks_of_run = 1,
+          .threads_along_run = 1};
 }
 
 /// The widest access to which all addresses of the run are aligned.
@@ -75,23 +96,26 @@ Kernel* kernel_for(int word) {
 }
 
 void launch_boxes(const char* name, const Queue& queue, std::span<const Box> boxes) {
-  constexpr std::int64_t most_blocks_along_y = 65535;
   Runs runs{};
   int word = widest_access;
-  std::int64_t most_runs = 0, longest = 0;
-  for (std::size_t i = 0; i < boxes.size(); ++i) {
-    Run& run = runs.of[i] = run_of(boxes[i]);
-    word = std::min(word, word_of(run));
-    most_runs = std::max(most_runs, boxes[i].counts[0] * boxes[i].counts[1]);
-    longest = std::max(longest, run.length);
+  for (const Box& box : boxes) {
+    if (box.counts[0] * box.counts[1] * box.counts[2] == 0) continue;
+    if (box.counts[0] * box.counts[1] > std::numeric_limits<std::int32_t>::max())
+      throw std::logic_error("too many runs to copy at once");
+    runs.of[runs.count] = run_of(box);
+    word = std::min(word, word_of(runs.of[runs.count++]));
   }
-  if (most_runs > std::numeric_limits<std::int32_t>::max()) throw std::logic_error("too many runs to copy at once");
-  const std::int64_t words = divide_up(longest, word);
-  const unsigned along_run = threads_along_row(words), runs_of_block = threads_of_elementwise / along_run;
-  const dim3 blocks(blocks_along_x(divide_up(most_runs, runs_of_block)),
-                    static_cast<unsigned>(std::min(divide_up(words, along_run), most_blocks_along_y)),
-                    static_cast<unsigned>(boxes.size()));
-  launch(name, queue, {blocks, dim3(along_run, runs_of_block)}, kernel_for(word), runs);
+  std::int64_t blocks = 0;
+  for (int i = 0; i < runs.count; ++i) {
+    Run& run = runs.of[i];
+    const std::int64_t words = run.length / word;
+    run.threads_along_run = threads_along_row(words);
+    run.blocks_of_run = blocks_along_x(divide_up(words, std::int64_t{run.threads_along_run} * words_of_thread));
+    run.first_block = blocks_along_x(blocks);
+    blocks += divide_up(std::int64_t{run.counts[0]} * run.counts[1], threads_of_elementwise / run.threads_along_run) *
+              run.blocks_of_run;
+  }
+  launch(name, queue, {dim3(blocks_along_x(blocks)), dim3(threads_of_elementwise)}, kernel_for(word), runs);
 }
 
 }  // namespace

@@ -150,6 +150,7 @@ ScratchFunction index_select_scratch, index_loss_backward_scratch;
 ScratchFunction delta_rule_scratch, delta_rule_backward_scratch;
 ScratchFunction lightning_attention_scratch, lightning_attention_backward_scratch;
 ScratchFunction split_heads_scratch, mla_heads_scratch, softmax_scratch, causal_conv_scratch;
+ScratchFunction causal_conv_backward_scratch, split_norm_backward_scratch;
 
 PrepareFunction prepare_gemm;
 PrepareFunction prepare_grouped_gemm;
