@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "runtime/cuda/emulation/streams.h"
 
@@ -39,6 +40,6 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   return cudaSuccess;
 }
 
-cudaError_t cudaGetLastError() { return cudaSuccess; }
+cudaError_t cudaGetLastError() { return std::exchange(tandem::emulation::last_error(), cudaSuccess); }
 const char* cudaGetErrorString(cudaError_t) { return "an error of the emulation"; }
 }

@@ -138,6 +138,11 @@ void put(cudaStream_t stream, std::function<void()> work) {
 
 void put_until(cudaStream_t stream, std::function<bool()> attempt) { add(of(stream), {.work = std::move(attempt)}); }
 
+cudaError_t& last_error() {
+  static cudaError_t error = cudaSuccess;
+  return error;
+}
+
 int priority_of(cudaStream_t stream) { return of(stream).priority; }
 
 void seed_streams(unsigned seed) { machine().random.seed(seed); }
@@ -208,7 +213,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
-  if (of(begin).date == 0 || of(end).date == 0) return cudaErrorInvalidResourceHandle;
+  if (of(begin).date == 0 || of(end).date == 0) return last_error() = cudaErrorInvalidResourceHandle;
   *milliseconds = static_cast<float>(of(end).date - of(begin).date);
   return cudaSuccess;
 }

@@ -15,6 +15,9 @@ void put(cudaStream_t stream, std::function<void()> work);
 /// part. The other streams go on meanwhile.
 void put_until(cudaStream_t stream, std::function<bool()> attempt);
 
+/// What the last call that failed has left, until cudaGetLastError takes it: the next launch is blamed for it.
+cudaError_t& last_error();
+
 /// Returns the priority that a stream was made with; what is lower goes first.
 int priority_of(cudaStream_t stream);
 

@@ -21,8 +21,10 @@ constexpr Bytes alignment = 256;
 constexpr int most_sets = 32;
 constexpr int most_runs_per_graph = 16;
 constexpr Seconds shortest_graph = 1e-3;  // of runs: far longer than an event is off by
-constexpr int fewest_samples = 5, most_samples = 200;
-constexpr int load_per_run = 3;  // of StepLoad before a sample, in times of it
+constexpr int fewest_samples = 5, most_samples = 20;
+// Of load before a sample, in times of it and at least: what is timed hardly counts in the mean power.
+constexpr int load_per_run = 4;
+constexpr Seconds least_load = 0.01;
 // Of load before the first sample, and beside what the host does for the next kernel, so that the power limit stays reached.
 constexpr Seconds before_all = 0.06, beside_the_host = 0.04;
 
@@ -111,7 +113,7 @@ class GpuKernelTimer final : public KernelTimer {
       return timer.milliseconds([&] { graph.launch(queue); }) * 1e-3 / runs;
     };
     const Seconds once = sample(before_all);  // and warms up
-    const Seconds load = load_per_run * once * runs;
+    const Seconds load = std::max(least_load, load_per_run * once * runs);
     std::vector<Seconds> times = {sample(load)};
     const double affordable = budget / std::max(loaded + once * runs, 1e-6);
     const auto samples = static_cast<std::size_t>(std::clamp<double>(affordable, fewest_samples, most_samples));

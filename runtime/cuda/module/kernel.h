@@ -15,7 +15,8 @@ struct DeviceTensor {
   Shape shape;
   DType dtype = DType::f32;
   /// fp8 (e4m3) alone: a number in the GPU's memory, aligned to 16 bytes, or cuBLASLt does not multiply; an element's value is
-  /// what is stored times *scale. Of the two that a cast writes, the second is stored as the transpose of the matrix, [columns_of][rows_of]; see runtime/ops/cast.cu.
+  /// what is stored times *scale. Of the two that a cast writes, the second is stored as the transpose of the matrix,
+  /// [columns_of][rows_of]; see runtime/ops/cast.cu.
   float* scale = nullptr;
 
   template <typename Element>

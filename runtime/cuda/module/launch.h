@@ -38,6 +38,7 @@ void launch(const char* name, const Queue& queue, const Grid& grid, void (*kerne
             std::type_identity_t<Parameters>... arguments) {
   if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0) return;
 #if defined(TANDEM_EMULATED)
+  if (cudaGetLastError() != cudaSuccess) throw std::runtime_error(std::string(name) + ": an error that another call has left");
   emulation::put(queue.stream,
                  [=] { emulation::run_grid(name, grid.blocks, grid.threads, grid.shared_bytes, [&] { kernel(arguments...); }); });
 #elif defined(__CUDACC__)

@@ -24,11 +24,11 @@ class Event {
     check(cudaEventRecordWithFlags(event_, queue.stream, flags), "cudaEventRecord");
   }
   void awaited_by(const Queue& queue) const { check(cudaStreamWaitEvent(queue.stream, event_, 0), "cudaStreamWaitEvent"); }
-  bool has_happened() const { return cudaEventQuery(event_) == cudaSuccess; }
+  bool has_happened() const { return succeeds(cudaEventQuery(event_)); }
   /// Returns whether it happened after `since`, which has been recorded; both are timed.
   bool has_happened_since(const Event& since) const {
     float milliseconds = 0;
-    return has_happened() && since.has_happened() && cudaEventElapsedTime(&milliseconds, since.event_, event_) == cudaSuccess &&
+    return has_happened() && since.has_happened() && succeeds(cudaEventElapsedTime(&milliseconds, since.event_, event_)) &&
            milliseconds >= 0;
   }
   /// Returns the seconds since `begin`, which is timed, too.
@@ -41,6 +41,12 @@ class Event {
  private:
   cudaEvent_t event_ = nullptr;
   bool timed_;
+
+  /// What an event that was never recorded, or by a graph alone, answers is no error of whoever calls CUDA next.
+  static bool succeeds(cudaError_t answer) {
+    if (answer != cudaSuccess) cudaGetLastError();
+    return answer == cudaSuccess;
+  }
 };
 
 /// Whose blocks a GPU starts first. Communication goes before kernels that fill the GPU, or it begins when they have ended.
