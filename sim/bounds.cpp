@@ -74,8 +74,7 @@ class OneAtATime final : public Backend {
 
 }  // namespace
 
-Seconds lower_bound(const Dag& dag, const Timeline& timeline) {
-  const KernelTimes times(dag);
+Seconds lower_bound(const Dag& dag, const KernelTimes& times, const Timeline& timeline) {
   std::vector<Seconds> compute(dag.ranks.size(), 0), on_host = compute;
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
     const Task& task = dag.tasks[id];

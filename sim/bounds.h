@@ -12,7 +12,8 @@ namespace tandem::sim {
 ///   for each link, all its bytes at its capacity;
 ///   for each collective, its bytes at the rate that its protocol allows.
 /// Each as often as the timeline says, where one is given.
-Seconds lower_bound(const Dag& dag, const Timeline& timeline = {});
+Seconds lower_bound(const Dag& dag, const KernelTimes& times, const Timeline& timeline = {});
+inline Seconds lower_bound(const Dag& dag, const Timeline& timeline = {}) { return lower_bound(dag, KernelTimes(dag), timeline); }
 
 /// Returns the time of the same work with nothing overlapping on a rank: each rank does its tasks one at a time, in the order in
 /// which they started, each as long as it took; or, where `alone` is given and the timeline was simulated, each kernel as long as

@@ -32,7 +32,8 @@ bool KernelTimes::Same::operator()(const Known& a, const Known& b) const {
   return std::ranges::equal(dag.operands_of(a.task), dag.operands_of(b.task), same_type);
 }
 
-KernelTimes::KernelTimes(const Dag& dag) : dag_(dag), models_(dag.devices.size()), known_(0, Hash{dag}, Same{dag}) {
+KernelTimes::KernelTimes(const Dag& dag)
+    : dag_(dag), models_(dag.devices.size()), known_(0, Hash{dag}, Same{dag}), of_task_(dag.tasks.size()) {
   for (std::size_t i = 0; i < models_.size(); ++i)
     if (!dag.devices[i].measured.empty()) models_[i].emplace(dag.devices[i]);
 }
@@ -47,9 +48,13 @@ Seconds on_host(const Device& device, const OpCost& cost) {
 
 }  // namespace
 
-const KernelTime& KernelTimes::parts_of(TaskId id) const {
-  if (const auto known = known_.find({id, {}}); known != known_.end()) return known->time;
-  return known_.insert({id, computed(id)}).first->time;
+const KernelTimes::Known& KernelTimes::known(TaskId id) const {
+  const Known*& known = of_task_[id];
+  if (known != nullptr) return *known;
+  auto found = known_.find({id, {}});
+  if (found == known_.end()) found = known_.insert({id, computed(id)}).first;
+  known = &*found;
+  return *known;
 }
 
 KernelTime KernelTimes::computed(TaskId id) const {
@@ -94,9 +99,11 @@ Roofline KernelTimes::roofline_of(TaskId id) const {
 Seconds KernelTimes::lower_bound_of(TaskId id) const {
   const Task& task = dag_.tasks[id];
   if (task.stream == Stream::host) return of(id);
+  std::optional<Seconds>& bound = known(id).lower_bound;
+  if (bound) return *bound;
   const bool measured = models_[dag_.ranks[task.rank].device].has_value();
   const Seconds at_peaks = kernel_lower_bound(dag_.device_of(task), cost_of(dag_, id));
-  return measured ? std::min(at_peaks, of(id)) : at_peaks;
+  return *(bound = measured ? std::min(at_peaks, of(id)) : at_peaks);
 }
 
 }  // namespace tandem::sim

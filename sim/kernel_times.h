@@ -18,7 +18,7 @@ struct KernelTime {
 
 /// Says how long the kernels of a DAG take on their ranks' devices, by what was measured there (`KernelModel`), else as
 /// `kernel_time` says. On a host whose bandwidth is not known, kernels take what was measured. Each distinct kernel is computed
-/// once. The DAG must outlive it.
+/// once, and looked for once for each task. The DAG must outlive it.
 class KernelTimes {
  public:
   explicit KernelTimes(const Dag& dag);
@@ -27,7 +27,7 @@ class KernelTimes {
 
   /// Returns the time of a compute task.
   Seconds of(TaskId id) const { return parts_of(id).total; }
-  const KernelTime& parts_of(TaskId id) const;
+  const KernelTime& parts_of(TaskId id) const { return known(id).time; }
   /// Returns what that time is made of on a device of speed 1; for a kernel that was measured, what its likes are made of.
   Roofline roofline_of(TaskId id) const;
   /// Returns the time at full peaks, which no kernel beats unless it was measured to.
@@ -38,6 +38,7 @@ class KernelTimes {
   struct Known {
     TaskId task;
     KernelTime time;
+    mutable std::optional<Seconds> lower_bound = {};
   };
   struct Hash {
     const Dag& dag;
@@ -51,7 +52,9 @@ class KernelTimes {
   const Dag& dag_;
   std::vector<std::optional<KernelModel>> models_;  ///< by device; none where nothing was measured
   mutable std::unordered_set<Known, Hash, Same> known_;
+  mutable std::vector<const Known*> of_task_;  ///< null where nobody has asked yet
 
+  const Known& known(TaskId id) const;
   KernelTime computed(TaskId id) const;
 };
 

@@ -1,6 +1,7 @@
 #include "runtime/analysis/allocator_replay.h"
 
 #include <algorithm>
+#include <boost/container_hash/hash.hpp>
 #include <cstdlib>
 #include <map>
 #include <tuple>
@@ -179,40 +180,40 @@ struct Event {
 /// Pairs each end with its beginning. What ends at the instant at which it begins comes before it there, and is left out.
 std::vector<Event> events_of(const std::vector<MemoryChange>& changes) {
   struct Open {
-    std::vector<std::uint32_t> allocations;
+    std::uint32_t last = no_id;  ///< allocation
     std::size_t ended_before = 0;
   };
-  std::unordered_map<BufferId, std::map<Bytes, Open>> open;
+  std::unordered_map<std::pair<BufferId, Bytes>, Open, boost::hash<std::pair<BufferId, Bytes>>> open;
+  open.reserve(changes.size() / 2);
+  std::vector<std::uint32_t> opened_before;  // by allocation: the one of the same buffer and size that was open then
   std::vector<Event> events;
   events.reserve(changes.size());
-  std::uint32_t allocations = 0;
   for (const MemoryChange& change : changes) {
     if (change.bytes == 0) continue;
     const Bytes bytes = std::abs(change.bytes);
-    Open& of = open[change.buffer][bytes];
+    Open& of = open[{change.buffer, bytes}];
     if (change.bytes < 0) {
-      if (of.allocations.empty()) {
+      if (of.last == no_id) {
         ++of.ended_before;
       } else {
-        events.push_back({.of = of.allocations.back()});
-        of.allocations.pop_back();
+        events.push_back({.of = of.last});
+        of.last = opened_before[of.last];
       }
     } else if (of.ended_before > 0) {
       --of.ended_before;
     } else {
       events.push_back({.bytes = bytes});
-      of.allocations.push_back(allocations++);
+      opened_before.push_back(std::exchange(of.last, static_cast<std::uint32_t>(opened_before.size())));
     }
   }
   return events;
 }
 
 /// The changes with placeholders that stay, each where the first product of its shape starts.
-std::vector<MemoryChange> with_placeholders(const Dag& dag, const Timeline& timeline, RankIndex rank,
+std::vector<MemoryChange> with_placeholders(const Timeline& timeline, const std::vector<Placeholder>& placeholders,
                                             std::vector<MemoryChange> changes) {
   BufferId of = no_id;
-  const std::vector<std::vector<Placeholder>> placeholders = lasting_placeholders(dag);
-  for (const Placeholder& placeholder : placeholders[rank]) {
+  for (const Placeholder& placeholder : placeholders) {
     const Seconds at = timeline.in_step(timeline.start[placeholder.first]);
     changes.insert(std::ranges::upper_bound(changes, at, {}, &MemoryChange::at), {at, placeholder.bytes, --of, true});
   }
@@ -271,7 +272,8 @@ std::optional<AllocatorUse> replay_allocator(const Dag& dag, const Timeline& tim
   free_all(moved, allocator);
   const GraphBlocks graphs = blocks_of_graphs(of_ranks[rank], settings.expandable_segments);
   for (const Bytes bytes : graphs.blocks) allocator.allocate(bytes);
-  play(events_of(with_placeholders(dag, timeline, rank, *changes)), allocator);
+  const std::vector<Placeholder> placeholders = lasting_placeholders(dag)[rank];
+  play(placeholders.empty() ? events : events_of(with_placeholders(timeline, placeholders, *changes)), allocator);
   for (const Bytes bytes : kept.after_the_first_step) allocator.allocate(bytes);
   play(events, allocator);
   return AllocatorUse{.allocated = allocator.peak_allocated() - graphs.free,

@@ -1,6 +1,8 @@
 #include "runtime/analysis/memory_changes.h"
 
 #include <algorithm>
+#include <compare>
+#include <cstdint>
 #include <limits>
 #include <tuple>
 #include <utility>
@@ -44,6 +46,25 @@ void add_what_frameworks_hold(const Dag& dag, const Timeline& timeline, const Ca
   }
 }
 
+/// Equal ones stay in the order of their buffers, however many there are.
+std::vector<MemoryChange> in_order(const std::vector<MemoryChange>& changes) {
+  struct Key {
+    double instant = 0;
+    Bytes bytes = 0;
+    std::uint32_t place = 0;
+    auto operator<=>(const Key&) const = default;
+  };
+  std::vector<Key> keys;
+  keys.reserve(changes.size());
+  for (const MemoryChange& change : changes)
+    keys.push_back({instant_of(change.at), change.bytes, static_cast<std::uint32_t>(keys.size())});
+  std::ranges::sort(keys);
+  std::vector<MemoryChange> ordered;
+  ordered.reserve(changes.size());
+  for (const Key& key : keys) ordered.push_back(changes[key.place]);
+  return ordered;
+}
+
 }  // namespace
 
 MemoryChanges memory_changes(const Dag& dag, const Timeline& timeline) {
@@ -63,13 +84,7 @@ MemoryChanges memory_changes(const Dag& dag, const Timeline& timeline) {
   }
   for (const GraphBuffers::Copy& copy : graphs.copies) add(copy.of, copy.life, copy.home);
   add_what_frameworks_hold(dag, timeline, captured, changes);
-  for (std::vector<MemoryChange>& of_rank : changes) {
-    // Equal ones stay in the order of their buffers, however many there are.
-    std::ranges::stable_sort(of_rank, [](const MemoryChange& a, const MemoryChange& b) {
-      if (instant_of(a.at) != instant_of(b.at)) return a.at < b.at;
-      return a.bytes < b.bytes;
-    });
-  }
+  for (std::vector<MemoryChange>& of_rank : changes) of_rank = in_order(of_rank);
   return changes;
 }
 

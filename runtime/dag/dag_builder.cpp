@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 namespace tandem {
 
@@ -20,7 +21,7 @@ BufferId DagBuilder::buffer(RankIndex rank, BufferKind kind, DType dtype, const 
   const auto id = static_cast<BufferId>(dag_.buffers.size());
   dag_.buffers.push_back(
       {.shape = shape, .dtype = dtype, .kind = kind, .rank = rank, .base = id, .offset = 0, .scaling = scaling});
-  accesses_.emplace_back();
+  first_access_.push_back(no_id);
   return id;
 }
 
@@ -30,7 +31,7 @@ BufferId DagBuilder::view(BufferId of, std::int64_t offset, const Shape& shape) 
   view.shape = shape;
   view.offset += offset;
   dag_.buffers.push_back(view);
-  accesses_.emplace_back();
+  first_access_.push_back(no_id);
   return static_cast<BufferId>(dag_.buffers.size() - 1);
 }
 
@@ -51,21 +52,29 @@ void DagBuilder::order_by_access(TaskId task, const Operand& operand) {
   const std::int64_t begin = buffer.offset;
   const std::int64_t end = begin + buffer.shape.elements();
   const bool writes = operand.access() != Access::read;
-  std::vector<AccessRecord>& records = accesses_[buffer.base];
-  for (const AccessRecord& record : records) {
+  const Stream stream = dag_.tasks[task].stream;
+  std::uint32_t* link = &first_access_[buffer.base];
+  while (*link != no_id) {
+    AccessRecord& record = accesses_[*link];
     const bool overlap = record.begin < end && begin < record.end;
     if (overlap && (writes || record.write) && record.task != task) before_.push_back(record.task);
-  }
-  if (writes) {
-    std::erase_if(records, [&](const AccessRecord& r) { return begin <= r.begin && r.end <= end; });
-  } else {
     // On one stream a later reader ends after an earlier one: only the last need be waited for.
-    const Task& reader = dag_.tasks[task];
-    std::erase_if(records, [&](const AccessRecord& r) {
-      return !r.write && begin <= r.begin && r.end <= end && dag_.tasks[r.task].stream == reader.stream;
-    });
+    const bool is_followed = writes || (!record.write && dag_.tasks[record.task].stream == stream);
+    if (is_followed && begin <= record.begin && record.end <= end) {
+      const std::uint32_t next = std::exchange(record.next, free_access_);
+      free_access_ = std::exchange(*link, next);
+    } else {
+      link = &record.next;
+    }
   }
-  records.push_back({begin, end, task, writes});
+  const AccessRecord record{begin, end, task, first_access_[buffer.base], writes};
+  if (free_access_ == no_id) {
+    first_access_[buffer.base] = static_cast<std::uint32_t>(accesses_.size());
+    accesses_.push_back(record);
+  } else {
+    first_access_[buffer.base] = free_access_;
+    free_access_ = std::exchange(accesses_[free_access_], record).next;
+  }
 }
 
 TaskId DagBuilder::add_task(const Task& task, std::span<const Operand> operands) {
@@ -211,6 +220,7 @@ void DagBuilder::group_tasks_by_collective() {
 Dag DagBuilder::finish() {
   group_tasks_by_collective();
   accesses_ = {};
+  first_access_ = {};
   dag_.graph = TaskGraph(dag_.tasks.size(), edges_);
   edges_ = {};
   return std::move(dag_);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <map>
 #include <optional>
 #include <span>
@@ -72,14 +73,18 @@ class DagBuilder {
   Dag finish();
 
  private:
+  /// Of a base buffer, in a list with its others.
   struct AccessRecord {
     std::int64_t begin, end;
     TaskId task;
+    std::uint32_t next;  ///< no_id: none
     bool write;
   };
 
   Dag dag_;
-  std::vector<std::vector<AccessRecord>> accesses_;  ///< by base buffer
+  std::deque<AccessRecord> accesses_;
+  std::vector<std::uint32_t> first_access_;  ///< by base buffer
+  std::uint32_t free_access_ = no_id;        ///< first of a list, too
   std::vector<std::array<TaskId, stream_count>> last_on_stream_;
   std::vector<std::pair<TaskId, TaskId>> edges_;
   std::vector<TaskId> before_;  ///< of the task being added

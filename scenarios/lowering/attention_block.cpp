@@ -7,27 +7,14 @@
 #include "scenarios/lowering/dropout.h"
 #include "scenarios/lowering/gemm_operand.h"
 #include "scenarios/lowering/inputs.h"
-#include "scenarios/lowering/positions.h"
+#include "scenarios/mesh/positions.h"
 
 namespace tandem::scenarios {
 namespace {
 
-/// Of a layer of this kind. What reaches back as far as the sequence does is no limit.
-AttentionAttributes mask_of(const Context& context, Mixer mixer, const Block& block) {
-  const ModelSpec& model = context.scenario.model;
-  const auto limit = [&](Mixer of, std::int64_t positions) {
-    return mixer == of && positions < context.scenario.training.sequence ? static_cast<std::int32_t>(positions) : 0;
-  };
-  return {.causal = model.causal,
-          .queries = block.queries,
-          .keys = block.keys,
-          .window = limit(Mixer::sliding_attention, model.window),
-          .chunk = limit(Mixer::chunked_attention, model.attention_chunk),
-          .softcap = static_cast<float>(model.attention_softcap)};
-}
-
 AttentionAttributes attributes_of(Context& context, const Heads& heads, const Block& block) {
-  AttentionAttributes attributes = mask_of(context, mixer_of_layer(context), block);
+  AttentionAttributes attributes = seen_keys(context.scenario, mixer_of_layer(context), block);
+  attributes.softcap = static_cast<float>(context.scenario.model.attention_softcap);
   attributes.documents = documents(context);
   const double scale = context.scenario.model.attention_scale;
   attributes.scale = scale > 0 ? static_cast<float>(scale) : 1.0F / std::sqrt(static_cast<float>(context.shape_of(heads.q)[3]));
@@ -119,7 +106,7 @@ Heads attend_block_backward(Context& context, const Heads& heads, const Block& b
 Mixer mixer_of_layer(const Context& context) { return context.scenario.model.layer_kind(context.layer).mixer; }
 
 bool sees_any(const Context& context, Mixer mixer, const Block& block) {
-  return seen_pairs(mask_of(context, mixer, block), block.queries.count(), block.keys.count()) > 0;
+  return seen_pairs(seen_keys(context.scenario, mixer, block), block.queries.count(), block.keys.count()) > 0;
 }
 
 // The kernel of attention adds it on its way.

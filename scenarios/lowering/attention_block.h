@@ -1,13 +1,9 @@
 #pragma once
 
 #include "scenarios/lowering/attend.h"
+#include "scenarios/mesh/attended_keys.h"
 
 namespace tandem::scenarios {
-
-/// Which queries attend to which keys.
-struct Block {
-  Positions queries, keys;
-};
 
 /// The outputs over the keys of a block, or over several blocks, and the logs of the softmaxes' denominators.
 struct BlockOutput {

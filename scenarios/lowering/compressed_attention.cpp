@@ -7,7 +7,7 @@
 #include "scenarios/lowering/attention_block.h"
 #include "scenarios/lowering/linear.h"
 #include "scenarios/lowering/norm.h"
-#include "scenarios/lowering/positions.h"
+#include "scenarios/mesh/attended_keys.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -28,13 +28,11 @@ std::int64_t compressed_keys(const Context& context, const CompressedAttentionPa
 /// Of attention to positions and compressed keys.
 SparseAttentionAttributes attention_of(const Context& context, const CompressedAttentionParameters& weights) {
   const ModelSpec& model = context.scenario.model;
-  const auto width = static_cast<double>(model.head_dim), sequence = static_cast<double>(context.sizes.shared());
-  return {.scale = static_cast<float>(model.attention_scale > 0 ? model.attention_scale : 1 / std::sqrt(width)),
-          .queries = context.sizes.positions,
-          .keys = {.start = {0, 0},
-                   .length = {static_cast<std::int32_t>(sequence), static_cast<std::int32_t>(compressed_keys(context, weights))}},
-          .window = static_cast<std::int32_t>(std::min(model.window, context.sizes.shared())),
-          .ratio = weights.compressor ? static_cast<std::int32_t>(weights.compressor->ratio) : 1};
+  SparseAttentionAttributes attributes = window_and_compressed_keys(model, context.sizes.positions, context.sizes.shared(),
+                                                                    weights.compressor ? weights.compressor->ratio : 0);
+  const auto width = static_cast<double>(model.head_dim);
+  attributes.scale = static_cast<float>(model.attention_scale > 0 ? model.attention_scale : 1 / std::sqrt(width));
+  return attributes;
 }
 
 /// Of attention's scores of compressed keys alone, or of the indexer's.
@@ -42,11 +40,11 @@ SparseAttentionAttributes choice_of(const Context& context, const CompressedAtte
   const CompressedAttentionSpec& spec = context.scenario.model.compressed;
   const TrainingSpec& training = context.scenario.training;
   const auto tokens = static_cast<double>(training.gradient_batch(context.scenario.parallelism) * training.sequence);
-  return {.scale = static_cast<float>(scale),
-          .queries = context.sizes.positions,
-          .keys = whole_run(compressed_keys(context, weights)),
-          .coefficient = static_cast<float>(spec.index_loss_coefficient / tokens / static_cast<double>(context.sizes.tp)),
-          .ratio = static_cast<std::int32_t>(weights.compressor->ratio)};
+  SparseAttentionAttributes attributes =
+      compressed_keys_to_choose(context.sizes.positions, context.sizes.shared(), weights.compressor->ratio);
+  attributes.scale = static_cast<float>(scale);
+  attributes.coefficient = static_cast<float>(spec.index_loss_coefficient / tokens / static_cast<double>(context.sizes.tp));
+  return attributes;
 }
 SparseAttentionAttributes choice_of_indexer(const Context& context, const CompressedAttentionParameters& weights) {
   const CompressedAttentionSpec& spec = context.scenario.model.compressed;

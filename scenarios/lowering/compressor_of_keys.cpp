@@ -2,7 +2,7 @@
 
 #include "scenarios/lowering/linear.h"
 #include "scenarios/lowering/norm.h"
-#include "scenarios/lowering/positions.h"
+#include "scenarios/mesh/positions.h"
 
 namespace tandem::scenarios {
 namespace {

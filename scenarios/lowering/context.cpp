@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "scenarios/lowering/positions.h"
 #include "scenarios/mesh/expert_mesh.h"
+#include "scenarios/mesh/positions.h"
 #include "scenarios/mesh/token_routing.h"
 
 namespace tandem::scenarios {

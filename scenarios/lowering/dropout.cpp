@@ -1,7 +1,7 @@
 #include "scenarios/lowering/dropout.h"
 
 #include "scenarios/lowering/inputs.h"
-#include "scenarios/lowering/positions.h"
+#include "scenarios/mesh/positions.h"
 
 namespace tandem::scenarios {
 namespace {

@@ -1,7 +1,7 @@
 #include "scenarios/lowering/gathered_attention.h"
 
 #include "scenarios/lowering/attention_block.h"
-#include "scenarios/lowering/positions.h"
+#include "scenarios/mesh/positions.h"
 
 namespace tandem::scenarios {
 namespace {

@@ -1,6 +1,6 @@
 #include "scenarios/lowering/inputs.h"
 
-#include "scenarios/lowering/positions.h"
+#include "scenarios/mesh/positions.h"
 
 namespace tandem::scenarios {
 

@@ -1,16 +1,13 @@
 #include "scenarios/lowering/ring_attention.h"
 
 #include "scenarios/lowering/attention_block.h"
-#include "scenarios/lowering/positions.h"
 
 namespace tandem::scenarios {
 namespace {
 
-/// After `hop` hops a rank holds what the rank so many places before it sent out.
 Block block_at(const Context& context, std::int64_t hop) {
   const LocalSizes& n = context.sizes;
-  const auto held = [&](std::int64_t rank) { return share_of_positions(n.shared(), n.zigzag, rank, n.ring); };
-  return {held(n.ring_rank), held((n.ring_rank - hop + n.ring) % n.ring)};
+  return block_after(hop, n.shared(), n.zigzag, n.ring_rank, n.ring);
 }
 
 void send(Context& context, BufferId data, std::string_view name) {

@@ -5,7 +5,7 @@
 
 #include "scenarios/lowering/gathered_attention.h"
 #include "scenarios/lowering/mla_projections.h"
-#include "scenarios/lowering/positions.h"
+#include "scenarios/mesh/attended_keys.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -79,7 +79,9 @@ BufferId absorb_backward(Context& context, const MlaParameters& weights, const A
 }
 
 SparseAttentionAttributes sparse_attributes(const Context& context, double scale) {
-  return {.scale = static_cast<float>(scale), .queries = context.sizes.positions, .keys = whole_run(context.sizes.shared())};
+  SparseAttentionAttributes attributes = keys_to_choose(context.sizes.positions, context.sizes.shared());
+  attributes.scale = static_cast<float>(scale);
+  return attributes;
 }
 SparseAttentionAttributes of_attention(const Context& context) {
   SparseAttentionAttributes attributes =

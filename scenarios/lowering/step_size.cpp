@@ -47,15 +47,22 @@ StepSize lowered_size(const Scenario& scenario, const World& world, RankIndex ra
   return {static_cast<double>(builder.dag().tasks.size()), static_cast<double>(builder.dag().buffers.size())};
 }
 
+std::map<std::int32_t, std::vector<RankIndex>> ranks_by_stage(const World& world) {
+  std::map<std::int32_t, std::vector<RankIndex>> of_stage;
+  for (RankIndex rank = 0; rank < world.ranks.size(); ++rank) of_stage[world.ranks[rank].pp].push_back(rank);
+  return of_stage;
+}
+
+std::int64_t micro_batches_of(const Scenario& scenario, const StepRange& steps) {
+  return steps.micro_batches > 0 ? steps.micro_batches : scenario.training.micro_batches(scenario.parallelism);
+}
+
 }  // namespace
 
 SizeEstimate size_of_step(const Scenario& scenario, const World& world, const StepRange& steps) {
-  std::map<std::int32_t, std::vector<RankIndex>> of_stage;
-  for (RankIndex rank = 0; rank < world.ranks.size(); ++rank) of_stage[world.ranks[rank].pp].push_back(rank);
-  const std::int64_t least = copies_of(scenario);
-  const std::int64_t all = steps.micro_batches > 0 ? steps.micro_batches : scenario.training.micro_batches(scenario.parallelism);
+  const std::int64_t least = copies_of(scenario), all = micro_batches_of(scenario, steps);
   SizeEstimate estimate;
-  for (const auto& [stage, ranks] : of_stage) {
+  for (const auto& [stage, ranks] : ranks_by_stage(world)) {
     const StepSize few = lowered_size(scenario, world, ranks.front(), least);
     StepSize more = few;
     if (all > least) more = lowered_size(scenario, world, ranks.front(), 2 * least);
@@ -67,6 +74,19 @@ SizeEstimate size_of_step(const Scenario& scenario, const World& world, const St
     estimate.lowered.buffers += all > least ? few.buffers + more.buffers : few.buffers;
   }
   return estimate;
+}
+
+StepSize most_of_step(const Scenario& scenario, const World& world, const StepRange& steps) {
+  const std::int64_t least = copies_of(scenario);
+  const double often = 2 * static_cast<double>(micro_batches_of(scenario, steps)) / static_cast<double>(least);
+  StepSize most;
+  for (const auto& [stage, ranks] : ranks_by_stage(world)) {
+    const StepSize one = lowered_size(scenario, world, ranks.front(), least);
+    const double times = often * static_cast<double>(ranks.size()) * static_cast<double>(steps.count);
+    most.tasks += times * one.tasks;
+    most.buffers += times * one.buffers;
+  }
+  return most;
 }
 
 }  // namespace tandem::scenarios

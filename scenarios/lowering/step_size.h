@@ -25,4 +25,8 @@ struct SizeEstimate {
 };
 SizeEstimate size_of_step(const Scenario& scenario, const World& world, const StepRange& steps = {});
 
+/// What a step does not exceed, for a third of the work: one micro-batch of each stage with what the step has once, twice as
+/// often as there are micro-batches. No later micro-batch adds as much as that.
+StepSize most_of_step(const Scenario& scenario, const World& world, const StepRange& steps = {});
+
 }  // namespace tandem::scenarios

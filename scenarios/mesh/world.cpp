@@ -10,6 +10,7 @@
 
 #include "runtime/base/input_error.h"
 #include "runtime/base/si.h"
+#include "scenarios/mesh/attended_keys.h"
 #include "scenarios/mesh/cable_shares.h"
 #include "scenarios/mesh/colours.h"
 #include "scenarios/mesh/communicator_axes.h"
@@ -63,27 +64,15 @@ std::vector<std::uint32_t> assign_devices(const Scenario& scenario, World& world
   return device_of;
 }
 
-/// Whether some queries of such a sequence attend to other numbers of keys than those that come before them.
-bool leaves_out_keys(const ModelSpec& model, std::int64_t sequence) {
-  const bool chooses = model.indexer.enabled() && model.indexer.top_k < sequence;
-  return chooses || model.attends_in_part(sequence) || model.compressed.enabled();
-}
-
-/// By world rank: equal where program and device are. A program is its pipeline stage's; with contiguous runs of positions
-/// and a causal mask, later context-parallel ranks see more keys than earlier ones. Zigzag chunks give all of them equal work, in
-/// every hop of a ring, unless queries look back only so far, or to as many keys as are chosen for them, or to keys that stand
-/// for several positions, or to the start of a document that was not cut into such chunks itself, or which ranks share a
-/// micro-batch is its own affair; replicas that read other documents have other work. Under uneven load, ranks of other experts
-/// have other numbers of tokens to compute. Where Muon's matrices are dealt out to data-parallel ranks, each has its own to
-/// update.
+/// By world rank: equal where program and device are. A program is its pipeline stage's, and attends to as many keys as its
+/// context-parallel rank's positions see; replicas that read other documents have other work. Under uneven load, ranks of other
+/// experts have other numbers of tokens to compute. Where Muon's matrices are dealt out to data-parallel ranks, each has its own
+/// to update.
 std::vector<std::uint32_t> colour_ranks(const Scenario& scenario, const Mesh& mesh, const std::vector<std::uint32_t>& device_of,
                                         const World& world) {
   const ParallelismSpec& p = scenario.parallelism;
   const std::int64_t streams = scenario.training.documents.any() ? scenario.training.documents.streams : 1;
-  const bool packed = scenario.training.documents.any() && (p.cp_layout != CpLayout::document_zigzag || p.dynamic_cp);
-  const ModelSpec& model = scenario.model;
-  const bool unlike = p.cp_layout == CpLayout::contiguous || leaves_out_keys(model, scenario.training.sequence);
-  const bool uneven = (packed || (scenario.model.causal && unlike)) && p.cp_method != CpMethod::ulysses;
+  const std::vector<std::uint32_t> attention = work_of_context_ranks(scenario);
   const std::vector<std::uint32_t> alike = scenario.model.moe.experts > 0 ? alike_parts(scenario) : std::vector<std::uint32_t>{};
   const ExpertMesh experts(p, mesh);
   const bool owners_differ = scenario.training.optimizer == OptimizerKind::muon && p.zero > 0;
@@ -92,7 +81,7 @@ std::vector<std::uint32_t> colour_ranks(const Scenario& scenario, const Mesh& me
   std::vector<std::uint32_t> colours;
   for (std::uint32_t rank = 0; rank < device_of.size(); ++rank) {
     const Coordinates place = mesh.coordinates(rank);
-    auto program = static_cast<std::size_t>(place[Axis::pp] * p.cp + (uneven ? place[Axis::cp] / p.heads_ranks() : 0));
+    auto program = static_cast<std::size_t>(place[Axis::pp] * p.cp + attention[static_cast<std::size_t>(place[Axis::cp])]);
     const std::int64_t replica = p.own_expert_axis ? place[Axis::dp] * p.ep + place[Axis::ep] : place[Axis::dp];
     program = program * static_cast<std::size_t>(streams) + static_cast<std::size_t>(replica % streams);
     if (!alike.empty()) program = program * alike.size() + alike[static_cast<std::size_t>(experts.place(rank).ep)];

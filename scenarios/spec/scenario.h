@@ -380,11 +380,6 @@ struct ModelSpec {
   bool keeps_states() const { return mamba.enabled() || linear_attention.enabled() || lightning.enabled(); }
   bool learns_positions() const { return !rotary && max_positions > 0; }
   bool has_mixer(Mixer mixer) const { return std::ranges::find(layer_types, mixer, &LayerType::mixer) != layer_types.end(); }
-  /// Whether some layers attend to fewer positions than come before the query in such a sequence.
-  bool attends_in_part(std::int64_t sequence) const {
-    return (has_mixer(Mixer::sliding_attention) && window < sequence) ||
-           (has_mixer(Mixer::chunked_attention) && attention_chunk < sequence);
-  }
   /// Elements of a head that are rotated.
   std::int64_t rotated_width() const { return std::llround(rotary_share * static_cast<double>(head_dim)); }
   /// Whether the token table is used at the end of the model, too: as LM head, or to predict further tokens.

@@ -22,6 +22,12 @@ constexpr double times_of_lowering = 2.3;
 // Ids are 32 bits wide, those of buffers among operands 30 (runtime/dag/dag.h).
 constexpr std::int64_t most_tasks = 0xFFFFFFFF, most_buffers = 0x3FFFFFFF;
 
+double memory_for(double tasks) { return bytes_of_program + bytes_per_task * tasks; }
+
+bool has_ids(double tasks, double buffers) {
+  return tasks <= static_cast<double>(most_tasks) && buffers <= static_cast<double>(most_buffers);
+}
+
 /// "1,234,567"; of what nobody counts that far, "more than 1,000,000,000,000,000".
 std::string about(double count) {
   constexpr double many = 1e15;
@@ -42,22 +48,24 @@ StepCost cost_of_step(const Scenario& scenario, const World& world, const StepRa
   const scenarios::SizeEstimate size = size_of_step(scenario, world, steps);
   return {.tasks = size.step.tasks,
           .buffers = size.step.buffers,
-          .memory = bytes_of_program + bytes_per_task * size.step.tasks,
+          .memory = memory_for(size.step.tasks),
           .time = times_of_lowering * stopwatch.elapsed() * size.step.tasks / size.lowered.tasks};
 }
 
 void refuse_too_large_step(const Scenario& scenario, const World& world, const StepRange& steps) {
-  const StepCost cost = cost_of_step(scenario, world, steps);
   const auto limit = memory_limit();
-  const bool has_ids = cost.tasks <= static_cast<double>(most_tasks) && cost.buffers <= static_cast<double>(most_buffers);
-  if (has_ids && cost.memory <= static_cast<double>(limit)) return;
+  const scenarios::StepSize most = most_of_step(scenario, world, steps);
+  if (has_ids(most.tasks, most.buffers) && memory_for(most.tasks) <= static_cast<double>(limit)) return;
+  const StepCost cost = cost_of_step(scenario, world, steps);
+  const bool fits_ids = has_ids(cost.tasks, cost.buffers);
+  if (fits_ids && cost.memory <= static_cast<double>(limit)) return;
   const std::string what = "would be a graph of " + about(cost.tasks) + " tasks (" +
                            grouped(static_cast<std::int64_t>(world.ranks.size())) + " ranks or classes of ranks, " +
                            grouped(scenario.training.micro_batches(scenario.parallelism)) + " micro-batches), which takes " +
                            about_gigabytes(cost.memory) + " of memory and, as fast as this machine lowered a part of it, " +
                            about_time(cost.time) + "; expected ";
   const std::string advice = "fewer micro-batches (training.global_batch), or fewer ranks that differ";
-  if (!has_ids) {
+  if (!fits_ids) {
     throw InputError({scenario.name, 0, 0}, what + "at most " + grouped(most_tasks) + " tasks and " + grouped(most_buffers) +
                                                 " buffers, of which it has " + about(cost.buffers) + ": " + advice);
   }

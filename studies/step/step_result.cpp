@@ -81,8 +81,8 @@ StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, 
   result.stages = memory_by_stage(dag, uses);
   result.device_memory = device_memory(dag, timeline, changes, uses);
   result.gpu_memory = smallest_memory(dag);
-  result.lower_bound = lower_bound(dag, timeline) / steps;
   const KernelTimes alone(dag);
+  result.lower_bound = lower_bound(dag, alone, timeline) / steps;
   result.upper_bound = upper_bound(dag, timeline, result.is_simulated() ? &alone : nullptr) / steps;
   result.rank_classes = dag.ranks.size();
   result.link_classes = dag.links.size();

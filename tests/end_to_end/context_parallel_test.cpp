@@ -4,7 +4,7 @@
 
 #include "runtime/ops/attention_mask.h"
 #include "scenarios/lowering/lower.h"
-#include "scenarios/lowering/positions.h"
+#include "scenarios/mesh/positions.h"
 #include "scenarios/mesh/world.h"
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"

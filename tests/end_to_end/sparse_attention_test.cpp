@@ -147,14 +147,6 @@ TEST(SparseStep, AddsUpTheTargetOverTheHeads) {
   EXPECT_EQ(sums, 2 * 4 * 8);
 }
 
-// Of two chunks of each context-parallel rank, those of the first have a query that sees fewer keys than are chosen: it has the
-// least to attend to, and must not stand for the others.
-TEST(SparseStep, ContextParallelRanksFoldWhereAllKeysAreChosen) {
-  const std::string mesh = sparse + "parallelism.tp=2 parallelism.cp=4 parallelism.cp_method=all-gather training.micro_batch=2 ";
-  EXPECT_EQ(expect_equal_when_folded(tiny_cluster(words(mesh + "model.indexer.top_k=5"))), 4U);
-  EXPECT_EQ(expect_equal_when_folded(tiny_cluster(words(mesh + "model.indexer.top_k=16"))), 1U);
-}
-
 // With an indexer's cost growing with the square of the sequence, and that of attention not, it pays where sequences are long.
 TEST(SparseStep, PaysWhereSequencesAreLong) {
   const auto time_of = [](const std::string& indexer, int sequence) {

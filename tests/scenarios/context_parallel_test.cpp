@@ -1,7 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scenarios/lowering/positions.h"
+#include "scenarios/mesh/attended_keys.h"
+#include "scenarios/mesh/positions.h"
 #include "scenarios/reading/load.h"
 #include "tests/scenarios/base_scenario.h"
 
@@ -90,6 +91,29 @@ TEST(ContextParallelPositions, ZigzagPairsAnEarlyChunkWithALateOne) {
   const Scenario scenario = base(cp4);
   EXPECT_EQ(positions_of(scenario, 0), (Positions{.start = {0, 896}, .length = {128, 128}}));
   EXPECT_EQ(positions_of(scenario, 3), (Positions{.start = {384, 512}, .length = {128, 128}}));
+}
+
+// DeepSeek-V3.2's on 32 ranks, in chunks as long as the keys that a query chooses are many: the first chunk alone has fewer.
+TEST(ContextParallelWork, OfChosenKeysIsEqualBehindTheFirstChunk) {
+  Scenario scenario = load_scenario(TANDEM_SOURCE_DIR "/scenarios/deepseek-v3.2-2k.yaml", {});
+  EXPECT_EQ(scenario.training.sequence / 64, scenario.model.indexer.top_k);
+  std::vector<std::uint32_t> expected(32, 1);
+  expected[0] = 0;
+  EXPECT_EQ(work_of_context_ranks(scenario), expected);
+  scenario.model.indexer.top_k = scenario.training.sequence;
+  EXPECT_THAT(work_of_context_ranks(scenario), testing::Each(0));
+}
+
+TEST(ContextParallelWork, OfDocumentsIsEqualOnlyInChunksOfEachWithoutWindows) {
+  const auto work = [](const Overrides& more) {
+    return work_of_context_ranks(base(with(with(cp4, {"training.documents.mean=100", "training.documents.sigma=1"}), more)));
+  };
+  const std::vector<std::uint32_t> apart{0, 1, 2, 3};
+  EXPECT_THAT(work({"parallelism.cp_layout=document-zigzag"}), testing::Each(0));
+  EXPECT_EQ(work({"parallelism.cp_layout=zigzag"}), apart);
+  const Overrides windows{"parallelism.cp_layout=document-zigzag", "model.layer_types=[sliding_attention]", "model.window=8"};
+  EXPECT_EQ(work(windows), apart);
+  EXPECT_THAT(work(with(windows, {"model.window=1024"})), testing::Each(0));
 }
 
 }  // namespace

@@ -20,6 +20,9 @@ double factor_off(const Scenario& scenario, bool folded = true) {
   const World world = make_world(scenario, folded);
   const StepSize estimate = size_of_step(scenario, world).step;
   const Dag dag = lower(scenario, world);
+  const StepSize most = most_of_step(scenario, world);
+  EXPECT_GE(most.tasks, static_cast<double>(dag.tasks.size())) << scenario.name;
+  EXPECT_GE(most.buffers, static_cast<double>(dag.buffers.size())) << scenario.name;
   const double tasks = estimate.tasks / static_cast<double>(dag.tasks.size());
   const double buffers = estimate.buffers / static_cast<double>(dag.buffers.size());
   return std::max({tasks, 1 / tasks, buffers, 1 / buffers});

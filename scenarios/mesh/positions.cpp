@@ -1,4 +1,4 @@
-#include "scenarios/lowering/positions.h"
+#include "scenarios/mesh/positions.h"
 
 #include <algorithm>
 
