@@ -1,244 +1,410 @@
-#include "runtime/cuda/module/elementwise.h"
 #include "runtime/cuda/module/kernels.h"
 #include "runtime/cuda/module/launch.h"
 #include "runtime/cuda/module/operands.h"
+#include "runtime/ops/hyper_gates_device.h"
 #include "runtime/ops/hyper_sizes.h"
+#include "runtime/ops/row_team_device.h"
+#include "runtime/ops/row_walk_device.h"
 
-// Elements of all streams at one place by a thread; what is summed along a row by a warp for each token, whose first lane makes
-// the gates. The gradients of factors and biases are written by token, and summed by a thread for each of them.
+// A thread takes vectors of all streams at one place; what is summed along a row is summed by a team of threads for each token,
+// or, where gates are made of the sum, by a block, of which a warp makes them. The gradients of factors and biases are written by
+// token, and a block sums each of them. Kernels are compiled for up to 4 and up to 8 streams, which so stay in registers.
 namespace tandem {
 namespace {
 
-constexpr int warps_of_hyper = 8;
-constexpr int most_gates = HyperSizes::most_streams * (HyperSizes::most_streams + 2);
-
-Grid grid_of_tokens(const HyperSizes& n) {
-  return {dim3(blocks_along_x(divide_up(n.tokens, warps_of_hyper))), dim3(warps_of_hyper * lanes_of_warp)};
+template <int most>
+struct Streams {};
+template <typename Visit>
+void with_streams(const HyperSizes& n, Visit visit) {
+  if (n.streams <= 4) return visit(Streams<4>{});
+  visit(Streams<HyperSizes::most_streams>{});
 }
 
-TANDEM_DEVICE std::int64_t token_of_warp() { return std::int64_t{blockIdx.x} * warps_of_hyper + threadIdx.x / lanes_of_warp; }
-
-/// The sum over [0, count) of term(i), to all lanes.
-template <typename Term>
-TANDEM_DEVICE float warp_sum_of(std::int64_t count, Term term) {
-  float sum = 0;
-  for (std::int64_t i = threadIdx.x % lanes_of_warp; i < count; i += lanes_of_warp) sum += term(i);
-  return warp_sum(sum);
+/// Loads the vectors of all streams at one place; `first` is that of the first stream.
+template <int most, int count, typename Element>
+TANDEM_DEVICE void load_streams(const HyperSizes& n, const Element* first, float (&values)[most][count]) {
+#pragma unroll
+  for (int j = 0; j < most; ++j) {
+    if (j < n.streams) {
+      load(first + j * n.width, values[j]);
+    } else {
+#pragma unroll
+      for (int i = 0; i < count; ++i) values[j][i] = 0;
+    }
+  }
 }
 
 template <typename Element>
-struct HyperExpand {
-  static constexpr int vector = 1;
-  HyperSizes n;
+struct ExpandedRow {
+  const HyperSizes& n;
   const Element* x;
   Element* y;
 
   template <int count>
-  TANDEM_DEVICE void at(std::int64_t i) const {
-    const std::int64_t row = i / n.width;
-    y[i] = x[row / n.streams * n.width + i % n.width];
+  TANDEM_DEVICE void at(std::int64_t column) const {
+    alignas(widest_access) Element raw[count];
+    constexpr int bytes = count * static_cast<int>(sizeof(Element));
+    copy_aligned<bytes>(raw, x + column);
+    for (int j = 0; j < n.streams; ++j) copy_aligned<bytes>(y + j * n.width + column, raw);
   }
 };
 
 template <typename Element>
-struct HyperExpandBackward {
-  static constexpr int vector = 1;
+struct HyperExpand {
+  static constexpr int vector = vector_of<Element>;
   HyperSizes n;
-  const Element* dy;
-  Element* dx;
+  const Element* x;
+  Element* y;
 
-  template <int count>
-  TANDEM_DEVICE void at(std::int64_t i) const {
-    const Element* const first = dy + i / n.width * n.streams * n.width + i % n.width;
-    float sum = 0;
-    for (int j = 0; j < n.streams; ++j) sum += to_float(first[j * n.width]);
-    dx[i] = from_float<Element>(sum);
+  TANDEM_DEVICE ExpandedRow<Element> row(std::int64_t token) const {
+    return {n, x + token * n.width, y + token * n.streams * n.width};
   }
 };
 
-template <typename Element>
-TANDEM_DEVICE float inverse_root_mean_square(const HyperSizes& n, const Element* row, float epsilon) {
-  const std::int64_t all = n.streams * n.width;
-  const float sum = warp_sum_of(all, [=](std::int64_t i) { return to_float(row[i]) * to_float(row[i]); });
-  return 1 / sqrtf(sum / static_cast<float>(all) + epsilon);
-}
-
-template <typename Element>
-__global__ void hyper_gates_kernel(const Element* x, const float* logits, const Element* base, float* gates, HyperSizes n,
-                                   HyperAttributes attributes) {
-  const std::int64_t token = token_of_warp();
-  if (token >= n.tokens) return;
-  const float inverse = inverse_root_mean_square(n, x + token * n.streams * n.width, attributes.epsilon_of_norm);
-  if (threadIdx.x % lanes_of_warp != 0) return;
-  const float* const z = logits + token * n.gates;
-  HyperGates<float> of_token(n, attributes.iterations, attributes.epsilon);
-  of_token.forward([=](int g) { return to_float(base[n.factor_of(g)]) * (z[g] * inverse) + to_float(base[n.factors + g]); },
-                   gates + token * n.gates);
-}
-
-/// by_token [T, factors + gates]: each token's share of the gradient of `base`.
-template <typename Element>
-__global__ void hyper_gates_backward_kernel(const Element* x, const float* logits, const Element* base, const float* dgates,
-                                            float* dlogits, Element* dx, float* by_token, HyperSizes n,
-                                            HyperAttributes attributes) {
-  const std::int64_t token = token_of_warp();
-  if (token >= n.tokens) return;
-  const std::int64_t all = n.streams * n.width;
-  const Element* const row = x + token * all;
-  const float inverse = inverse_root_mean_square(n, row, attributes.epsilon_of_norm);
-  float through_norm = 0;
-  if (threadIdx.x % lanes_of_warp == 0) {
-    const float* const z = logits + token * n.gates;
-    float* const of_base = by_token + token * (n.factors + n.gates);
-    float values[most_gates], gradients[most_gates];
-    for (int g = 0; g < n.gates; ++g) gradients[g] = dgates[token * n.gates + g];
-    HyperGates<float> of_token(n, attributes.iterations, attributes.epsilon);
-    of_token.forward([=](int g) { return to_float(base[n.factor_of(g)]) * (z[g] * inverse) + to_float(base[n.factors + g]); },
-                     values);
-    of_token.backward(values, gradients);
-    for (int i = 0; i < n.factors; ++i) of_base[i] = 0;
-    for (int g = 0; g < n.gates; ++g) {
-      const float factor = to_float(base[n.factor_of(g)]);
-      of_base[n.factor_of(g)] += gradients[g] * z[g] * inverse;
-      of_base[n.factors + g] = gradients[g];
-      dlogits[token * n.gates + g] = gradients[g] * factor * inverse;
-      through_norm -= gradients[g] * factor * z[g];
-    }
-    through_norm *= inverse * inverse * inverse / static_cast<float>(all);
-  }
-  through_norm = warp_sum(through_norm);
-  for (std::int64_t i = threadIdx.x % lanes_of_warp; i < all; i += lanes_of_warp)
-    dx[token * all + i] = from_float<Element>(to_float(dx[token * all + i]) + through_norm * to_float(row[i]));
-}
-
-template <typename Gradient>
-struct HyperBase {
-  static constexpr int vector = 1;
-  const float* by_token;
-  Gradient* dbase;
-  std::int64_t tokens, width;
+/// y = the sum of factor_j x_j; the factors are gates of the token, or where these are null 1.
+template <int most, typename Element>
+struct GatheredRow {
+  const HyperSizes& n;
+  const Element* x;
+  Element* y;
+  float factors[most];
 
   template <int count>
-  TANDEM_DEVICE void at(std::int64_t i) const {
-    float sum = 0;
-    for (std::int64_t token = 0; token < tokens; ++token) sum += by_token[token * width + i];
-    dbase[i] = from_float<Gradient>(to_float(dbase[i]) + sum);
+  TANDEM_DEVICE void at(std::int64_t column) const {
+    float streams[most][count], sums[count] = {};
+    load_streams(n, x + column, streams);
+#pragma unroll
+    for (int j = 0; j < most; ++j)
+#pragma unroll
+      for (int i = 0; i < count; ++i) sums[i] += factors[j] * streams[j][i];
+    store(y + column, sums);
   }
 };
 
-template <typename Element>
+template <int most, typename Element>
 struct HyperGather {
-  static constexpr int vector = 1;
+  static constexpr int vector = vector_of<Element>;
   HyperSizes n;
   const Element* x;
   const float* gates;
   Element* y;
 
-  template <int count>
-  TANDEM_DEVICE void at(std::int64_t i) const {
-    const std::int64_t token = i / n.width;
-    const Element* const first = x + token * n.streams * n.width + i % n.width;
-    float sum = 0;
-    for (int j = 0; j < n.streams; ++j) sum += gates[token * n.gates + j] * to_float(first[j * n.width]);
-    y[i] = from_float<Element>(sum);
+  TANDEM_DEVICE GatheredRow<most, Element> row(std::int64_t token) const {
+    GatheredRow<most, Element> result{n, x + token * n.streams * n.width, y + token * n.width, {}};
+#pragma unroll
+    for (int j = 0; j < most; ++j)
+      if (j < n.streams) result.factors[j] = gates == nullptr ? 1.0F : gates[token * n.gates + j];
+    return result;
   }
 };
 
-template <typename Element>
-__global__ void hyper_gather_backward_kernel(const Element* x, const float* gates, const Element* dy, Element* dx, float* dgates,
-                                             HyperSizes n) {
-  const std::int64_t token = token_of_warp();
-  if (token >= n.tokens) return;
-  const Element* const gradient = dy + token * n.width;
-  for (int j = 0; j < n.streams; ++j) {
-    const std::int64_t first = (token * n.streams + j) * n.width, gate = token * n.gates + j;
-    const float read = gates[gate];
-    const float sum = warp_sum_of(n.width, [=](std::int64_t i) {
-      dx[first + i] = from_float<Element>(to_float(dx[first + i]) + read * to_float(gradient[i]));
-      return to_float(gradient[i]) * to_float(x[first + i]);
-    });
-    if (threadIdx.x % lanes_of_warp == 0) dgates[gate] += sum;
+constexpr int most_threads_of_gates = 128;
+
+/// 1 / the root of the mean of squares of a row, which the block reads by vectors where `vector` is not 1.
+template <int vector, typename Element>
+TANDEM_DEVICE float inverse_root_mean_square(const Element* row, int count, float epsilon) {
+  float squares = 0;
+#pragma unroll 4
+  for (int i = static_cast<int>(threadIdx.x) * vector; i < count; i += static_cast<int>(blockDim.x) * vector) {
+    float values[vector];
+    load(row + i, values);
+#pragma unroll
+    for (int j = 0; j < vector; ++j) squares += values[j] * values[j];
+  }
+  return 1 / sqrtf(block_sum(squares) / static_cast<float>(count) + epsilon);
+}
+
+template <int most, int vector, typename Element>
+__global__ void __launch_bounds__(most_threads_of_gates)
+    hyper_gates_kernel(const Element* x, const float* logits, const Element* base, float* gates, HyperSizes n,
+                       HyperAttributes attributes) {
+  const std::int64_t token = blockIdx.x;
+  const auto all = static_cast<int>(n.streams * n.width);
+  const float inverse = inverse_root_mean_square<vector>(x + token * all, all, attributes.epsilon_of_norm);
+  if (threadIdx.x >= lanes_of_warp) return;
+  const float* const z = logits + token * n.gates;
+  float* const out = gates + token * n.gates;
+  HyperGatesOfLanes<most> of_token(n, attributes.iterations, attributes.epsilon);
+  of_token.forward([=](int g) { return to_float(base[n.factor_of(g)]) * (z[g] * inverse) + to_float(base[n.factors + g]); });
+  const int j = of_token.lane();
+  if (!of_token.there()) return;
+  out[j] = of_token.read;
+  if (!n.mixes()) return;
+  out[n.write(j)] = of_token.write;
+#pragma unroll
+  for (int to = 0; to < most; ++to)
+    if (to < n.streams) out[n.mix(j, to)] = of_token.mix[to];
+}
+
+/// Of a warp that makes a token's gates and takes their gradients back: returns the factor of x in the gradient of x.
+/// of_base [factors + gates]: the token's share of the gradient of `base`.
+template <int most, typename Element>
+TANDEM_DEVICE float gates_backward(const float* z, const Element* base, const float* dgates, float* dlogits, float* of_base,
+                                   float inverse, const HyperSizes& n, const HyperAttributes& attributes) {
+  HyperGatesOfLanes<most> gates(n, attributes.iterations, attributes.epsilon);
+  gates.forward([=](int g) { return to_float(base[n.factor_of(g)]) * (z[g] * inverse) + to_float(base[n.factors + g]); });
+  const int j = gates.lane();
+  const bool there = gates.there(), mixes = n.mixes();
+  float dread = there ? dgates[j] : 0.0F, dwrite = there && mixes ? dgates[n.write(j)] : 0.0F, dmix[most] = {};
+#pragma unroll
+  for (int to = 0; to < most; ++to)
+    if (there && mixes && to < n.streams) dmix[to] = dgates[n.mix(j, to)];
+  gates.backward(dread, dwrite, dmix);
+  float through_norm = 0, of_factors[3] = {};
+  const auto add = [&](int g, float gradient) {
+    const int factor = n.factor_of(g);
+    const float a = to_float(base[factor]);
+    of_base[n.factors + g] = gradient;
+    dlogits[g] = gradient * a * inverse;
+    through_norm -= gradient * a * z[g];
+    return gradient * z[g] * inverse;
+  };
+  if (there) {
+    of_factors[0] = add(j, dread);
+    if (mixes) {
+      of_factors[1] = add(n.write(j), dwrite);
+#pragma unroll
+      for (int to = 0; to < most; ++to)
+        if (to < n.streams) of_factors[2] += add(n.mix(j, to), dmix[to]);
+    }
+  }
+  for (int factor = 0; factor < n.factors; ++factor) {
+    const float sum = warp_sum(factor == 0 ? of_factors[0] : factor == 1 ? of_factors[1] : of_factors[2]);
+    if (j == 0) of_base[factor] = sum;
+  }
+  return warp_sum(through_norm) * inverse * inverse * inverse / static_cast<float>(n.streams * n.width);
+}
+
+/// by_token [T, factors + gates]: each token's share of the gradient of `base`. The second time x comes from a cache.
+template <int most, int vector, typename Element>
+__global__ void __launch_bounds__(most_threads_of_gates)
+    hyper_gates_backward_kernel(const Element* x, const float* logits, const Element* base, const float* dgates, float* dlogits,
+                                Element* dx, float* by_token, HyperSizes n, HyperAttributes attributes) {
+  TANDEM_SHARED(float, of_norm, 1);
+  const std::int64_t token = blockIdx.x;
+  const auto all = static_cast<int>(n.streams * n.width);
+  const Element* const row = x + token * all;
+  Element* const gradient = dx + token * all;
+  const float inverse = inverse_root_mean_square<vector>(row, all, attributes.epsilon_of_norm);
+  if (threadIdx.x < lanes_of_warp) {
+    const float through =
+        gates_backward<most>(logits + token * n.gates, base, dgates + token * n.gates, dlogits + token * n.gates,
+                             by_token + token * (n.factors + n.gates), inverse, n, attributes);
+    if (threadIdx.x == 0) of_norm[0] = through;
+  }
+  __syncthreads();
+  const float through_norm = of_norm[0];
+  for (int i = static_cast<int>(threadIdx.x) * vector; i < all; i += static_cast<int>(blockDim.x) * vector) {
+    float values[vector], gradients[vector];
+    load(row + i, values);
+    load(gradient + i, gradients);
+#pragma unroll
+    for (int j = 0; j < vector; ++j) gradients[j] += through_norm * values[j];
+    store(gradient + i, gradients);
   }
 }
 
-template <typename Element>
+constexpr int threads_of_base = 512;
+
+/// A block sums one column of by_token [tokens, width].
+template <typename Gradient>
+__global__ void hyper_base_kernel(const float* by_token, Gradient* dbase, std::int64_t tokens, int width) {
+  const int column = static_cast<int>(blockIdx.x);
+  float sum = 0;
+#pragma unroll 4
+  for (std::int64_t token = threadIdx.x; token < tokens; token += threads_of_base) sum += by_token[token * width + column];
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) dbase[column] = from_float<Gradient>(to_float(dbase[column]) + sum);
+}
+
+template <int most, int vector, typename Element>
+__global__ void __launch_bounds__(most_threads_of_team)
+    hyper_gather_backward_kernel(const Element* x, const float* gates, const Element* dy, Element* dx, float* dgates,
+                                 HyperSizes n) {
+  const std::int64_t token = row_of_team(), first = token * n.streams * n.width;
+  float sums[most] = {};
+  if (token < n.tokens) {
+    float read[most];
+#pragma unroll
+    for (int j = 0; j < most; ++j) read[j] = j < n.streams ? gates[token * n.gates + j] : 0.0F;
+    each_vector<RowShape<vector, 0> >(static_cast<int>(n.width), [&](int column, int) {
+      float gradient[vector], streams[most][vector], gradients[most][vector];
+      load(dy + token * n.width + column, gradient);
+      load_streams(n, x + first + column, streams);
+      load_streams(n, dx + first + column, gradients);
+#pragma unroll
+      for (int j = 0; j < most; ++j) {
+        if (j >= n.streams) continue;
+#pragma unroll
+        for (int i = 0; i < vector; ++i) {
+          sums[j] += gradient[i] * streams[j][i];
+          gradients[j][i] += read[j] * gradient[i];
+        }
+        store(dx + first + j * n.width + column, gradients[j]);
+      }
+    });
+  }
+  team_sums(sums);
+  if (threadIdx.x != 0 || token >= n.tokens) return;
+#pragma unroll
+  for (int j = 0; j < most; ++j)
+    if (j < n.streams) dgates[token * n.gates + j] += sums[j];
+}
+
+template <int most, typename Element>
+struct MergedRow {
+  const HyperSizes& n;
+  const Element *x, *z;
+  Element* y;
+  float write[most], mix[most][most];
+
+  template <int count>
+  TANDEM_DEVICE void at(std::int64_t column) const {
+    float streams[most][count], made[count];
+    load_streams(n, x + column, streams);
+    load(z + column, made);
+#pragma unroll
+    for (int to = 0; to < most; ++to) {
+      if (to >= n.streams) continue;
+      float sums[count];
+#pragma unroll
+      for (int i = 0; i < count; ++i) sums[i] = write[to] * made[i];
+#pragma unroll
+      for (int from = 0; from < most; ++from)
+#pragma unroll
+        for (int i = 0; i < count; ++i) sums[i] += mix[from][to] * streams[from][i];
+      store(y + to * n.width + column, sums);
+    }
+  }
+};
+
+template <int most, typename Element>
 struct HyperMerge {
-  static constexpr int vector = 1;
+  static constexpr int vector = vector_of<Element>;
   HyperSizes n;
   const Element* x;
   const float* gates;
   const Element* z;
   Element* y;
 
-  template <int count>
-  TANDEM_DEVICE void at(std::int64_t i) const {
-    const std::int64_t token = i / n.width, first = token * n.streams * n.width + i % n.width;
+  TANDEM_DEVICE MergedRow<most, Element> row(std::int64_t token) const {
+    const std::int64_t first = token * n.streams * n.width;
+    MergedRow<most, Element> result{n, x + first, z + token * n.width, y + first, {}, {}};
     const float* const of_token = gates + token * n.gates;
-    float streams[HyperSizes::most_streams];
-    for (int j = 0; j < n.streams; ++j) streams[j] = to_float(x[first + j * n.width]);
-    const float made = to_float(z[i]);
-    for (int to = 0; to < n.streams; ++to) {
-      float sum = of_token[n.write(to)] * made;
-      for (int from = 0; from < n.streams; ++from) sum += of_token[n.mix(from, to)] * streams[from];
-      y[first + to * n.width] = from_float<Element>(sum);
+#pragma unroll
+    for (int to = 0; to < most; ++to) {
+      if (to >= n.streams) continue;
+      result.write[to] = of_token[n.write(to)];
+#pragma unroll
+      for (int from = 0; from < most; ++from)
+        if (from < n.streams) result.mix[from][to] = of_token[n.mix(from, to)];
     }
+    return result;
   }
 };
 
-template <typename Element>
-__global__ void hyper_merge_backward_kernel(const Element* x, const float* gates, const Element* z, const Element* dy,
-                                            Element* dx, Element* dz, float* dgates, HyperSizes n) {
-  const std::int64_t token = token_of_warp();
-  if (token >= n.tokens) return;
-  const std::int64_t first = token * n.streams * n.width;
+template <int most, int vector, typename Element>
+__global__ void __launch_bounds__(most_threads_of_team)
+    hyper_merge_backward_kernel(const Element* x, const float* gates, const Element* z, const Element* dy, Element* dx,
+                                Element* dz, float* dgates, HyperSizes n) {
+  const std::int64_t token = row_of_team(), first = token * n.streams * n.width;
   const float* const of_token = gates + token * n.gates;
-  float sums[most_gates] = {};
-  for (std::int64_t i = threadIdx.x % lanes_of_warp; i < n.width; i += lanes_of_warp) {
-    const float made = to_float(z[token * n.width + i]);
-    float through_half = 0;
-    for (int to = 0; to < n.streams; ++to) {
-      const float gradient = to_float(dy[first + to * n.width + i]);
-      through_half += of_token[n.write(to)] * gradient;
-      sums[n.write(to)] += gradient * made;
-    }
-    dz[token * n.width + i] = from_float<Element>(through_half);
-    for (int from = 0; from < n.streams; ++from) {
-      const float in = to_float(x[first + from * n.width + i]);
-      float sum = 0;
-      for (int to = 0; to < n.streams; ++to) {
-        const float gradient = to_float(dy[first + to * n.width + i]);
-        sum += of_token[n.mix(from, to)] * gradient;
-        sums[n.mix(from, to)] += gradient * in;
+  float of_write[most] = {}, of_mix[most * most] = {};
+  if (token < n.tokens) {
+    each_vector<RowShape<vector, 0> >(static_cast<int>(n.width), [&](int column, int) {
+      float made[vector], gradients[most][vector], through_half[vector] = {};
+      load(z + token * n.width + column, made);
+      load_streams(n, dy + first + column, gradients);
+#pragma unroll
+      for (int to = 0; to < most; ++to) {
+        if (to >= n.streams) continue;
+        const float write = of_token[n.write(to)];
+#pragma unroll
+        for (int i = 0; i < vector; ++i) {
+          through_half[i] += write * gradients[to][i];
+          of_write[to] += gradients[to][i] * made[i];
+        }
       }
-      dx[first + from * n.width + i] = from_float<Element>(sum);
-    }
+      store(dz + token * n.width + column, through_half);
+#pragma unroll
+      for (int from = 0; from < most; ++from) {
+        if (from >= n.streams) continue;
+        float in[vector], sums[vector] = {};
+        load(x + first + from * n.width + column, in);
+#pragma unroll
+        for (int to = 0; to < most; ++to) {
+          if (to >= n.streams) continue;
+          const float mix = of_token[n.mix(from, to)];
+#pragma unroll
+          for (int i = 0; i < vector; ++i) {
+            sums[i] += mix * gradients[to][i];
+            of_mix[from * most + to] += gradients[to][i] * in[i];
+          }
+        }
+        store(dx + first + from * n.width + column, sums);
+      }
+    });
   }
-  for (int g = 0; g < n.gates; ++g) {
-    const float sum = warp_sum(sums[g]);
-    if (threadIdx.x % lanes_of_warp == 0) dgates[token * n.gates + g] = sum;
+  team_sums(of_write);
+  team_sums(of_mix);
+  if (threadIdx.x != 0 || token >= n.tokens) return;
+  float* const out = dgates + token * n.gates;
+#pragma unroll
+  for (int j = 0; j < most; ++j) {
+    if (j >= n.streams) continue;
+    out[j] = 0;
+    out[n.write(j)] = of_write[j];
+#pragma unroll
+    for (int to = 0; to < most; ++to)
+      if (to < n.streams) out[n.mix(j, to)] = of_mix[j * most + to];
   }
 }
 
+/// Blocks that read a row of all streams twice; few threads, so that many tokens' gates are under way at once.
+dim3 threads_of_gates(const HyperSizes& n, int vector) {
+  constexpr std::int64_t vectors_of_thread = 8;
+  const std::int64_t wanted = divide_up(n.streams * n.width, vectors_of_thread * vector);
+  return dim3(
+      static_cast<unsigned>(std::clamp<std::int64_t>(round_up(wanted, lanes_of_warp), lanes_of_warp, most_threads_of_gates)));
+}
+
 const HyperAttributes& hyper_of(const OpAttributes& any) { return std::get<HyperAttributes>(any); }
+
+/// Like with_row_teams, of teams that hold no rows: a thread has all streams at a place under way at once, which is enough.
+template <typename Element, typename Visit>
+void with_looping_teams(std::int64_t width, bool aligned, Visit visit) {
+  constexpr int vector = vector_of<Element>, vectors_of_thread = 2;
+  if (aligned) return visit(RowShape<vector, 0>{}, RowTeams(width / vector, vectors_of_thread));
+  visit(RowShape<1, 0>{}, RowTeams(width, vectors_of_thread));
+}
+
+/// Whether the streams of a row are made of whole vectors, all operands beginning so.
+template <typename Element>
+bool have_vectors(const HyperSizes& n, std::initializer_list<DeviceTensor> tensors) {
+  return n.width % vector_of<Element> == 0 && are_aligned(tensors, vector_of<Element>);
+}
 
 }  // namespace
 
 void hyper_expand_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any) {
   const auto [x, y] = checked<2>(OpKind::hyper_expand, operands, any);
   expect_types(of_one_type(x, y), "hyper_expand's operands are of one type");
+  const HyperSizes n(y.shape, hyper_of(any));
   with_type(x.dtype, [&, x = x, y = y]<typename Element>(Type<Element>) {
-    launch_elementwise("hyper_expand", queue, y.shape.elements(), false,
-                       HyperExpand<Element>{{y.shape, hyper_of(any)}, x.template as<const Element>(), y.template as<Element>()});
+    launch_row_walk("hyper_expand", queue, n.tokens, n.width, have_vectors<Element>(n, {x, y}),
+                    HyperExpand<Element>{n, x.template as<const Element>(), y.template as<Element>()});
   });
 }
 
 void hyper_expand_backward_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any) {
   const auto [dy, dx] = checked<2>(OpKind::hyper_expand_backward, operands, any);
   expect_types(of_one_type(dy, dx), "hyper_expand's operands are of one type");
+  const HyperSizes n(dy.shape, hyper_of(any));
   with_type(dy.dtype, [&, dy = dy, dx = dx]<typename Element>(Type<Element>) {
-    const HyperExpandBackward<Element> body{
-        {dy.shape, hyper_of(any)}, dy.template as<const Element>(), dx.template as<Element>()};
-    launch_elementwise("hyper_expand_backward", queue, dx.shape.elements(), false, body);
+    with_streams(n, [&]<int most>(Streams<most>) {
+      launch_row_walk("hyper_expand_backward", queue, n.tokens, n.width, have_vectors<Element>(n, {dy, dx}),
+                      HyperGather<most, Element>{n, dy.template as<const Element>(), nullptr, dx.template as<Element>()});
+    });
   });
 }
 
@@ -247,8 +413,14 @@ void hyper_gates_device(Queue& queue, std::span<const DeviceTensor> operands, co
   expect_types(of_one_type(x, base) && of_one_type(logits, gates) && gates.dtype == DType::f32, "gates and logits are fp32");
   const HyperSizes n(x.shape, hyper_of(any));
   with_type(x.dtype, [&, x = x, logits = logits, base = base, gates = gates]<typename Element>(Type<Element>) {
-    launch("hyper_gates", queue, grid_of_tokens(n), hyper_gates_kernel<Element>, x.template as<const Element>(),
-           logits.as<const float>(), base.template as<const Element>(), gates.as<float>(), n, hyper_of(any));
+    with_streams(n, [&]<int most>(Streams<most>) {
+      constexpr int vector = vector_of<Element>;
+      const bool aligned = have_vectors<Element>(n, {x});
+      launch("hyper_gates", queue, {dim3(blocks_along_x(n.tokens)), threads_of_gates(n, aligned ? vector : 1)},
+             aligned ? hyper_gates_kernel<most, vector, Element> : hyper_gates_kernel<most, 1, Element>,
+             x.template as<const Element>(), logits.as<const float>(), base.template as<const Element>(), gates.as<float>(), n,
+             hyper_of(any));
+    });
   });
 }
 
@@ -260,13 +432,19 @@ void hyper_gates_backward_device(Queue& queue, std::span<const DeviceTensor> ope
   auto* const by_token = static_cast<float*>(queue.scratch);
   with_type(x.dtype, [&, x = x, logits = logits, base = base, dgates = dgates, dlogits = dlogits,
                       dx = dx]<typename Element>(Type<Element>) {
-    launch("hyper_gates_backward", queue, grid_of_tokens(n), hyper_gates_backward_kernel<Element>, x.template as<const Element>(),
-           logits.as<const float>(), base.template as<const Element>(), dgates.as<const float>(), dlogits.as<float>(),
-           dx.template as<Element>(), by_token, n, hyper_of(any));
+    with_streams(n, [&]<int most>(Streams<most>) {
+      constexpr int vector = vector_of<Element>;
+      const bool aligned = have_vectors<Element>(n, {x, dx});
+      launch("hyper_gates_backward", queue, {dim3(blocks_along_x(n.tokens)), threads_of_gates(n, aligned ? vector : 1)},
+             aligned ? hyper_gates_backward_kernel<most, vector, Element> : hyper_gates_backward_kernel<most, 1, Element>,
+             x.template as<const Element>(), logits.as<const float>(), base.template as<const Element>(),
+             dgates.as<const float>(), dlogits.as<float>(), dx.template as<Element>(), by_token, n, hyper_of(any));
+    });
   });
+  const int columns = n.factors + n.gates;
   with_type(dbase.dtype, [&, dbase = dbase]<typename Gradient>(Type<Gradient>) {
-    const HyperBase<Gradient> body{by_token, dbase.template as<Gradient>(), n.tokens, n.factors + n.gates};
-    launch_elementwise("hyper_gates_backward", queue, n.factors + n.gates, false, body);
+    launch("hyper_gates_backward", queue, {dim3(static_cast<unsigned>(columns)), dim3(threads_of_base)},
+           hyper_base_kernel<Gradient>, by_token, dbase.template as<Gradient>(), n.tokens, columns);
   });
 }
 
@@ -278,10 +456,13 @@ std::size_t hyper_gates_backward_scratch(std::span<const OperandType> operands, 
 void hyper_gather_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any) {
   const auto [x, gates, y] = checked<3>(OpKind::hyper_gather, operands, any);
   expect_types(of_one_type(x, y) && gates.dtype == DType::f32, "streams are of one type, gates fp32");
+  const HyperSizes n(x.shape, hyper_of(any));
   with_type(x.dtype, [&, x = x, gates = gates, y = y]<typename Element>(Type<Element>) {
-    const HyperGather<Element> body{
-        {x.shape, hyper_of(any)}, x.template as<const Element>(), gates.as<const float>(), y.template as<Element>()};
-    launch_elementwise("hyper_gather", queue, y.shape.elements(), false, body);
+    with_streams(n, [&]<int most>(Streams<most>) {
+      launch_row_walk(
+          "hyper_gather", queue, n.tokens, n.width, have_vectors<Element>(n, {x, y}),
+          HyperGather<most, Element>{n, x.template as<const Element>(), gates.as<const float>(), y.template as<Element>()});
+    });
   });
 }
 
@@ -291,22 +472,27 @@ void hyper_gather_backward_device(Queue& queue, std::span<const DeviceTensor> op
                "streams are of one type, gates fp32");
   const HyperSizes n(x.shape, hyper_of(any));
   with_type(x.dtype, [&, x = x, gates = gates, dy = dy, dx = dx, dgates = dgates]<typename Element>(Type<Element>) {
-    launch("hyper_gather_backward", queue, grid_of_tokens(n), hyper_gather_backward_kernel<Element>,
-           x.template as<const Element>(), gates.as<const float>(), dy.template as<const Element>(), dx.template as<Element>(),
-           dgates.as<float>(), n);
+    with_streams(n, [&]<int most>(Streams<most>) {
+      const bool aligned = have_vectors<Element>(n, {x, dy, dx});
+      with_looping_teams<Element>(n.width, aligned, [&]<typename Shape>(Shape, const RowTeams& teams) {
+        launch("hyper_gather_backward", queue, {dim3(teams.blocks(n.tokens)), teams.block()},
+               hyper_gather_backward_kernel<most, Shape::vector, Element>, x.template as<const Element>(),
+               gates.as<const float>(), dy.template as<const Element>(), dx.template as<Element>(), dgates.as<float>(), n);
+      });
+    });
   });
 }
 
 void hyper_merge_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any) {
   const auto [x, gates, z, y] = checked<4>(OpKind::hyper_merge, operands, any);
   expect_types(of_one_type(x, z, y) && gates.dtype == DType::f32, "streams are of one type, gates fp32");
+  const HyperSizes n(x.shape, hyper_of(any));
   with_type(x.dtype, [&, x = x, gates = gates, z = z, y = y]<typename Element>(Type<Element>) {
-    const HyperMerge<Element> body{{x.shape, hyper_of(any)},
-                                   x.template as<const Element>(),
-                                   gates.as<const float>(),
-                                   z.template as<const Element>(),
-                                   y.template as<Element>()};
-    launch_elementwise("hyper_merge", queue, z.shape.elements(), false, body);
+    with_streams(n, [&]<int most>(Streams<most>) {
+      launch_row_walk("hyper_merge", queue, n.tokens, n.width, have_vectors<Element>(n, {x, z, y}),
+                      HyperMerge<most, Element>{n, x.template as<const Element>(), gates.as<const float>(),
+                                                z.template as<const Element>(), y.template as<Element>()});
+    });
   });
 }
 
@@ -315,12 +501,18 @@ void hyper_merge_backward_device(Queue& queue, std::span<const DeviceTensor> ope
   expect_types(of_one_type(x, z, dy, dx, dz) && of_one_type(gates, dgates) && gates.dtype == DType::f32,
                "streams are of one type, gates fp32");
   const HyperSizes n(x.shape, hyper_of(any));
-  with_type(
-      x.dtype, [&, x = x, gates = gates, z = z, dy = dy, dx = dx, dz = dz, dgates = dgates]<typename Element>(Type<Element>) {
-        launch("hyper_merge_backward", queue, grid_of_tokens(n), hyper_merge_backward_kernel<Element>,
-               x.template as<const Element>(), gates.as<const float>(), z.template as<const Element>(),
-               dy.template as<const Element>(), dx.template as<Element>(), dz.template as<Element>(), dgates.as<float>(), n);
-      });
+  with_type(x.dtype,
+            [&, x = x, gates = gates, z = z, dy = dy, dx = dx, dz = dz, dgates = dgates]<typename Element>(Type<Element>) {
+              with_streams(n, [&]<int most>(Streams<most>) {
+                const bool aligned = have_vectors<Element>(n, {x, z, dy, dx, dz});
+                with_looping_teams<Element>(n.width, aligned, [&]<typename Shape>(Shape, const RowTeams& teams) {
+                  launch("hyper_merge_backward", queue, {dim3(teams.blocks(n.tokens)), teams.block()},
+                         hyper_merge_backward_kernel<most, Shape::vector, Element>, x.template as<const Element>(),
+                         gates.as<const float>(), z.template as<const Element>(), dy.template as<const Element>(),
+                         dx.template as<Element>(), dz.template as<Element>(), dgates.as<float>(), n);
+                });
+              });
+            });
 }
 
 }  // namespace tandem

@@ -2,12 +2,13 @@
 #include "runtime/cuda/module/kernels.h"
 #include "runtime/cuda/module/operands.h"
 
-// sign_compress reads everything twice: once for the means, once for the signs. All move the bytes of their cost.
+// sign_compress reads everything twice: once for the means, once for the signs. All move the bytes of their cost. A thread takes
+// the elements of a byte, by vectors where these are aligned and all there.
 namespace tandem {
 namespace {
 
 constexpr int signs_of_byte = 8, threads_of_mean = 256;
-constexpr std::int64_t most_sums_of_part = 64, elements_of_sum = 16384;
+constexpr std::int64_t most_sums_of_part = 2048, elements_of_sum = 16384;
 
 /// Partial sums of a part's magnitudes, of stretches of equal length.
 int sums_of_part(std::int64_t part) { return static_cast<int>(std::min(most_sums_of_part, divide_up(part, elements_of_sum))); }
@@ -22,33 +23,38 @@ struct SignedParts {
   }
 };
 
-/// Block (x, y): partial sum x of part y.
-template <typename Element>
-__global__ void magnitudes_kernel(const Element* x, const Element* residual, SignedParts parts, float* sums) {
+/// Block (x, y): partial sum x of part y. `vector` is 1, or divides a part.
+template <int vector, typename Element>
+__global__ void __launch_bounds__(threads_of_mean)
+    magnitudes_kernel(const Element* x, const Element* residual, SignedParts parts, float* sums) {
   const std::int64_t first = std::int64_t{blockIdx.y} * parts.part, count = parts.count(blockIdx.y);
-  const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
-  float sum = 0;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride)
-    sum += fabsf(to_float(x[first + i]) + to_float(residual[first + i]));
-  sum = block_sum(sum);
-  if (threadIdx.x == 0) sums[blockIdx.y * gridDim.x + blockIdx.x] = sum;
+  const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x * vector;
+  float lanes[vector] = {}, rest = 0;  // independent sums, as each element of a long sum costs exactness
+  std::int64_t i = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * vector;
+#pragma unroll 2
+  for (; i + vector <= count; i += stride) {
+    float values[vector], left[vector];
+    load(x + first + i, values);
+    load(residual + first + i, left);
+#pragma unroll
+    for (int j = 0; j < vector; ++j) lanes[j] += fabsf(values[j] + left[j]);
+  }
+  for (; i < count; ++i) rest += fabsf(to_float(x[first + i]) + to_float(residual[first + i]));
+#pragma unroll
+  for (int j = 0; j < vector; ++j) rest += lanes[j];
+  rest = block_sum(rest);
+  if (threadIdx.x == 0) sums[blockIdx.y * gridDim.x + blockIdx.x] = rest;
 }
 
-struct MeanMagnitudes {
-  static constexpr int vector = 1;
-  const float* sums;
-  float* scales;
-  int sums_of_part;
-  SignedParts parts;
-
-  template <int n>
-  TANDEM_DEVICE void at(std::int64_t part) const {
-    float sum = 0;
-    for (int i = 0; i < sums_of_part; ++i) sum += sums[part * sums_of_part + i];
-    const std::int64_t count = parts.count(part);
-    scales[part] = count > 0 ? sum / static_cast<float>(count) : 0.0F;
-  }
-};
+/// A block makes the mean of a part.
+__global__ void mean_magnitudes_kernel(const float* sums, float* scales, int sums_of_part, SignedParts parts) {
+  const std::int64_t part = blockIdx.x;
+  float sum = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < sums_of_part; i += threads_of_mean) sum += sums[part * sums_of_part + i];
+  sum = block_sum(sum);
+  const std::int64_t count = parts.count(part);
+  if (threadIdx.x == 0) scales[part] = count > 0 ? sum / static_cast<float>(count) : 0.0F;
+}
 
 /// By byte.
 template <typename Element>
@@ -60,25 +66,49 @@ struct PackSigns {
   Element* residual;
   SignedParts parts;
   std::int64_t elements;
+  bool aligned;
 
   template <int n>
   TANDEM_DEVICE void at(std::int64_t byte) const {
     const std::int64_t first = byte * signs_of_byte;
     const float scale = scales[first / parts.part];
+    float values[signs_of_byte] = {}, left[signs_of_byte] = {};
+    const bool whole = aligned && first + signs_of_byte <= parts.valid && first + signs_of_byte <= elements;
+    if (whole) {
+      load(x + first, values);
+      load(residual + first, left);
+    } else {
+      for (int j = 0; j < signs_of_byte; ++j) {
+        if (first + j >= parts.valid) continue;
+        values[j] = to_float(x[first + j]);
+        left[j] = to_float(residual[first + j]);
+      }
+    }
     unsigned bits = 0;
+#pragma unroll
     for (int j = 0; j < signs_of_byte; ++j) {
-      const std::int64_t i = first + j;
-      const bool there = i < parts.valid;
-      const float value = there ? to_float(x[i]) + to_float(residual[i]) : 0.0F;
+      const float value = values[j] + left[j];
       const bool positive = value >= 0;
       bits |= (positive ? 1U : 0U) << j;
-      if (i < elements) residual[i] = from_float<Element>(there ? value - (positive ? scale : -scale) : 0.0F);
+      left[j] = first + j < parts.valid ? value - (positive ? scale : -scale) : 0.0F;
+    }
+    if (whole) {
+      store(residual + first, left);
+    } else {
+      for (int j = 0; j < signs_of_byte && first + j < elements; ++j) residual[first + j] = from_float<Element>(left[j]);
     }
     signs[byte] = static_cast<std::uint8_t>(bits);
   }
 };
 
 TANDEM_DEVICE float signed_scale(unsigned bits, int j, float scale) { return (bits >> j & 1U) != 0 ? scale : -scale; }
+
+/// Stores what a byte stands for, of which `count` elements are there.
+template <typename Element>
+TANDEM_DEVICE void store_byte(Element* to, const float (&values)[signs_of_byte], std::int64_t count, bool aligned) {
+  if (aligned && count >= signs_of_byte) return store(to, values);
+  for (int j = 0; j < signs_of_byte && j < count; ++j) to[j] = from_float<Element>(values[j]);
+}
 
 /// By byte of a part.
 template <typename Element>
@@ -88,29 +118,41 @@ struct AddSigns {
   const float* scales;
   Element* y;
   std::int64_t parts, bytes;
+  bool aligned;
 
   template <int n>
   TANDEM_DEVICE void at(std::int64_t byte) const {
     float sums[signs_of_byte] = {};
+#pragma unroll 4
     for (std::int64_t part = 0; part < parts; ++part) {
       const unsigned bits = signs[part * bytes + byte];
-      for (int j = 0; j < signs_of_byte; ++j) sums[j] += signed_scale(bits, j, scales[part]);
+      const float scale = scales[part];
+#pragma unroll
+      for (int j = 0; j < signs_of_byte; ++j) sums[j] += signed_scale(bits, j, scale);
     }
-    for (int j = 0; j < signs_of_byte; ++j) y[byte * signs_of_byte + j] = from_float<Element>(sums[j]);
+    store_byte(y + byte * signs_of_byte, sums, signs_of_byte, aligned);
   }
 };
 
+/// By byte.
 template <typename Element>
 struct ExpandSigns {
   static constexpr int vector = 1;
   const std::uint8_t* signs;
   const float* scales;
   Element* y;
-  std::int64_t part;
+  std::int64_t bytes_of_part, elements;
+  bool aligned;
 
   template <int n>
-  TANDEM_DEVICE void at(std::int64_t i) const {
-    y[i] = from_float<Element>(signed_scale(signs[i / signs_of_byte], static_cast<int>(i % signs_of_byte), scales[i / part]));
+  TANDEM_DEVICE void at(std::int64_t byte) const {
+    const unsigned bits = signs[byte];
+    const float scale = scales[byte / bytes_of_part];
+    float values[signs_of_byte];
+#pragma unroll
+    for (int j = 0; j < signs_of_byte; ++j) values[j] = signed_scale(bits, j, scale);
+    const std::int64_t first = byte * signs_of_byte;
+    store_byte(y + first, values, elements - first, aligned);
   }
 };
 
@@ -129,13 +171,17 @@ void sign_compress_device(Queue& queue, std::span<const DeviceTensor> operands, 
   const int sums = sums_of_part(parts.part);
   auto* const partial = static_cast<float*>(queue.scratch);
   with_type(x.dtype, [&, x = x, signs = signs, scales = scales, residual = residual]<typename Element>(Type<Element>) {
+    constexpr int vector = vector_of<Element>;
     const auto* const from = x.as<const Element>();
+    const bool aligned = are_aligned({x, residual}, signs_of_byte);
     launch("sign_compress", queue, {dim3(static_cast<unsigned>(sums), static_cast<unsigned>(count)), dim3(threads_of_mean)},
-           magnitudes_kernel<Element>, from, residual.as<const Element>(), parts, partial);
-    launch_elementwise("sign_compress", queue, count, true, MeanMagnitudes{partial, scales.as<float>(), sums, parts});
+           aligned ? magnitudes_kernel<vector, Element> : magnitudes_kernel<1, Element>, from, residual.as<const Element>(),
+           parts, partial);
+    launch("sign_compress", queue, {dim3(static_cast<unsigned>(count)), dim3(threads_of_mean)}, mean_magnitudes_kernel, partial,
+           scales.as<float>(), sums, parts);
     launch_elementwise("sign_compress", queue, signs.shape.elements(), true,
                        PackSigns<Element>{from, scales.as<const float>(), signs.as<std::uint8_t>(), residual.as<Element>(), parts,
-                                          x.shape.elements()});
+                                          x.shape.elements(), aligned});
   });
 }
 
@@ -150,7 +196,7 @@ void sign_sum_device(Queue& queue, std::span<const DeviceTensor> operands, const
   with_type(y.dtype, [&, signs = signs, scales = scales, y = y]<typename Element>(Type<Element>) {
     launch_elementwise("sign_sum", queue, signs.shape[1], true,
                        AddSigns<Element>{signs.as<const std::uint8_t>(), scales.as<const float>(), y.as<Element>(),
-                                         signs.shape[0], signs.shape[1]});
+                                         signs.shape[0], signs.shape[1], is_aligned(y, signs_of_byte)});
   });
 }
 
@@ -158,9 +204,10 @@ void sign_expand_device(Queue& queue, std::span<const DeviceTensor> operands, co
   const auto [signs, scales, y] = checked<3>(OpKind::sign_expand, operands, attributes);
   expect_sign_types(signs, scales);
   with_type(y.dtype, [&, signs = signs, scales = scales, y = y]<typename Element>(Type<Element>) {
-    launch_elementwise("sign_expand", queue, y.shape.elements(), true,
+    const std::int64_t elements = y.shape.elements();
+    launch_elementwise("sign_expand", queue, divide_up(elements, signs_of_byte), true,
                        ExpandSigns<Element>{signs.as<const std::uint8_t>(), scales.as<const float>(), y.as<Element>(),
-                                            signs.shape[1] * signs_of_byte});
+                                            signs.shape[1], elements, is_aligned(y, signs_of_byte)});
   });
 }
 

@@ -169,46 +169,59 @@ __global__ void write_selected_kernel(Element* residual, std::int64_t elements, 
 
 constexpr int tile_of_sum = 4096;
 
-/// The first of `count` ascending indices that is not below `least`.
+/// The first of `count` ascending indices that is not below `least`, found by a warp, whose lanes look at 32 places of what is
+/// left at once: a search of one thread waits for memory at each halving.
 TANDEM_DEVICE int first_from(const std::int32_t* indices, int count, std::int64_t least) {
-  int low = 0, high = count;
-  while (low < high) {
-    const int middle = low + (high - low) / 2;
-    if (indices[middle] < least)
-      low = middle + 1;
-    else
-      high = middle;
+  const int lane = static_cast<int>(threadIdx.x) % lanes_of_warp;
+  int low = 0, left = count;  // it is among [low, low + left]
+  while (left > 0) {
+    const int step = (left + lanes_of_warp - 1) / lanes_of_warp, at = lane * step;
+    const int below = __popc(__ballot_sync(every_lane, at < left && indices[low + at] < least ? 1 : 0));
+    if (below == 0) break;
+    low += (below - 1) * step + 1;
+    left = smaller(step - 1, left - (below - 1) * step - 1);
   }
   return low;
 }
 
 template <typename Element>
-__global__ void sparse_sum_kernel(const Element* values, const std::int32_t* indices, int selections, int selected, Element* y,
-                                  std::int64_t elements) {
+__global__ void __launch_bounds__(threads_of_select)
+    sparse_sum_kernel(const Element* values, const std::int32_t* indices, int selections, int selected, Element* y,
+                      std::int64_t elements, bool aligned) {
   TANDEM_SHARED(float, sums, tile_of_sum);
-  TANDEM_SHARED(int, begins, threads_of_select);
-  TANDEM_SHARED(int, ends, threads_of_select);
-  const int thread = static_cast<int>(threadIdx.x);
+  TANDEM_SHARED(int, begins, warps_of_select);
+  TANDEM_SHARED(int, ends, warps_of_select);
+  constexpr int vector = vector_of<Element>, searches = warps_of_select / 2;
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / lanes_of_warp;
   const std::int64_t first = std::int64_t{blockIdx.x} * tile_of_sum;
-  for (int i = thread; i < tile_of_sum; i += threads_of_select) sums[i] = 0;
-  for (int base = 0; base < selections; base += threads_of_select) {
+  constexpr float zeros[4] = {};
+  for (int i = 4 * thread; i < tile_of_sum; i += 4 * threads_of_select) store(sums + i, zeros);
+  for (int base = 0; base < selections; base += searches) {
     __syncthreads();  // the bounds of those before may still be read
-    if (base + thread < selections) {
-      const std::int32_t* const mine = indices + std::int64_t{base + thread} * selected;
-      begins[thread] = first_from(mine, selected, first);
-      ends[thread] = first_from(mine, selected, first + tile_of_sum);
+    const int s = warp / 2;
+    if (base + s < selections) {  // a warp searches where the tile begins, another where it ends
+      const std::int64_t least = first + (warp % 2 == 0 ? 0 : tile_of_sum);
+      (warp % 2 == 0 ? begins : ends)[s] = first_from(indices + std::int64_t{base + s} * selected, selected, least);
     }
     __syncthreads();
-    for (int s = 0; s < threads_of_select && base + s < selections; ++s) {
-      const std::int64_t of_selection = std::int64_t{base + s} * selected;
-      for (int i = begins[s] + thread; i < ends[s]; i += threads_of_select)
+    for (int of = 0; of < searches && base + of < selections; ++of) {
+      const std::int64_t of_selection = std::int64_t{base + of} * selected;
+      for (int i = begins[of] + thread; i < ends[of]; i += threads_of_select)
         sums[indices[of_selection + i] - first] += to_float(values[of_selection + i]);
       __syncthreads();
     }
   }
   __syncthreads();
-  for (int i = thread; i < tile_of_sum && first + i < elements; i += threads_of_select)
-    y[first + i] = from_float<Element>(sums[i]);
+  if (aligned && first + tile_of_sum <= elements) {
+    for (int i = vector * thread; i < tile_of_sum; i += vector * threads_of_select) {
+      float of_thread[vector];
+      load(sums + i, of_thread);
+      store(y + first + i, of_thread);
+    }
+  } else {
+    for (int i = thread; i < tile_of_sum && first + i < elements; i += threads_of_select)
+      y[first + i] = from_float<Element>(sums[i]);
+  }
 }
 
 }  // namespace
@@ -246,7 +259,8 @@ void sparse_sum_device(Queue& queue, std::span<const DeviceTensor> operands, con
   const Grid tiles{dim3(blocks_along_x(divide_up(elements, tile_of_sum))), dim3(threads_of_select)};
   with_type(y.dtype, [&, values = values, indices = indices, y = y]<typename Element>(Type<Element>) {
     launch("sparse_sum", queue, tiles, sparse_sum_kernel<Element>, values.as<const Element>(), indices.as<const std::int32_t>(),
-           static_cast<int>(values.shape[0]), static_cast<int>(values.shape[1]), y.as<Element>(), elements);
+           static_cast<int>(values.shape[0]), static_cast<int>(values.shape[1]), y.as<Element>(), elements,
+           is_aligned(y, vector_of<Element>));
   });
 }
 

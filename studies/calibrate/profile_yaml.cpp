@@ -3,6 +3,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <vector>
 
@@ -29,6 +30,32 @@ double copy_bandwidth(const Profile& profile) {
     if (measured.kernel.op == OpKind::scale) copy = std::max(copy, bandwidth_of(measured));
   return copy;
 }
+
+/// How long copies take, by the bytes that they read and write.
+class CopyTimes {
+ public:
+  explicit CopyTimes(const Profile& profile) {
+    for (const MeasuredKernel& measured : profile.kernels)
+      if (measured.kernel.op == OpKind::scale) times_[cost_of(measured.kernel).bytes] = measured.timing.median;
+  }
+  bool any() const { return !times_.empty(); }
+
+  /// Of a copy of so many bytes: on the line between the copies that move less and more, at the bandwidth of the largest beyond
+  /// it.
+  Seconds of(Bytes bytes) const {
+    const auto above = times_.lower_bound(bytes);
+    if (above == times_.end()) {
+      const auto& [most, longest] = *times_.rbegin();
+      return longest * static_cast<double>(bytes) / static_cast<double>(most);
+    }
+    if (above == times_.begin()) return above->second;
+    const auto& [less, shorter] = *std::prev(above);
+    return shorter + (above->second - shorter) * static_cast<double>(bytes - less) / static_cast<double>(above->first - less);
+  }
+
+ private:
+  std::map<Bytes, Seconds> times_;
+};
 
 /// Of each memory-bound operation, its kernel that moves most.
 std::map<std::string_view, const MeasuredKernel*> largest_by_operation(const Profile& profile) {
@@ -102,11 +129,14 @@ std::string kernels_yaml(const Profile& profile) {
     out += fmt::format("    {}: [{}, {:.2g}, {:.2g}]\n", name, spread.kernels, spread.spreads[spread.spreads.size() / 2],
                        spread.spreads.back());
   }
-  if (const double copy = copy_bandwidth(profile); copy > 0) {
+  if (const CopyTimes copies(profile); copies.any()) {
     out +=
-        "  bandwidth:    # of each memory-bound operation, over copy_GBps; that of its kernel that moves most bytes, and these\n";
-    for (const auto& [name, measured] : largest_by_operation(profile))
-      out += fmt::format("    {}: [{:.2f}, {}]\n", name, bandwidth_of(*measured) / copy, cost_of(measured->kernel).bytes);
+        "  bandwidth:    # of each memory-bound operation, over that of a copy of as many bytes; that of its kernel that moves "
+        "most bytes, and these\n";
+    for (const auto& [name, measured] : largest_by_operation(profile)) {
+      const Bytes bytes = cost_of(measured->kernel).bytes;
+      out += fmt::format("    {}: [{:.2f}, {}]\n", name, copies.of(bytes) / measured->timing.median, bytes);
+    }
   }
   out += "kernels:    # = median, lowest and highest us, samples\n";
   for (const auto& [kernel, timing] : profile.kernels)

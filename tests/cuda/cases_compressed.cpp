@@ -81,6 +81,8 @@ std::vector<OperationCase> hyper_connection_cases() {
     append_streams(cases, type, 2, 1, 7);
     append_streams(cases, type, 4, 0, 33);
     append_streams(cases, type, 8, 32, 16);
+    append_streams(cases, type, 3, 5, 264);
+    append_streams(cases, type, 4, 20, 1088);
   }
   return cases;
 }

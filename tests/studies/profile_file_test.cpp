@@ -70,6 +70,15 @@ TEST(ProfileFile, SaysHowMuchOfTheCopysBandwidthAnOperationReaches) {
   EXPECT_THAT(to_yaml(profile), testing::HasSubstr("    add: [0.75, 120000]\n    scale: [1.00, 8000]\n"));
 }
 
+// The sum of 1000 numbers moves 12,000 bytes, a quarter of the way from a copy of 8000 in 2 us to one of 24,000 in 3 us.
+TEST(ProfileFile, HoldsAnOperationAgainstACopyOfAsManyBytes) {
+  Profile profile{.origin = {}, .kernels = {}, .collectives = {}, .site = {}};
+  profile.kernels.push_back(elementwise(OpKind::scale, 3000, 3e-6, ScaleAttributes{}));
+  profile.kernels.push_back(elementwise(OpKind::scale, 1000, 2e-6, ScaleAttributes{}));
+  profile.kernels.push_back(elementwise(OpKind::add, 1000, 3e-6));
+  EXPECT_THAT(to_yaml(profile), testing::HasSubstr("    add: [0.75, 12000]\n    scale: [1.00, 24000]\n"));
+}
+
 /// The file of a content, as if it were of `version`.
 std::string sealed(const file::Content& content, std::uint32_t version) {
   file::File file;
