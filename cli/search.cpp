@@ -3,8 +3,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <map>
+#include <optional>
 
 #include "cli/command.h"
 #include "cli/outputs.h"
@@ -12,6 +16,7 @@
 #include "cli/slurm_options.h"
 #include "cli/terminal/progress.h"
 #include "cli/text/search_text.h"
+#include "runtime/base/quantities.h"
 #include "runtime/base/stopwatch.h"
 #include "studies/report/study_report.h"
 #include "studies/runner/step_runner.h"
@@ -28,12 +33,28 @@ struct SearchCommand final : Command {
   int jobs = 0;     ///< 0 for the default
   std::string report;
   std::string explained;  ///< a plan; empty for none
-  std::string folder;     ///< for the best plan; empty for none
+  std::optional<Seconds> within;
+  std::string folder;  ///< for the best plan; empty for none
   SlurmOptions slurm;
 
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;
 };
+
+void add_within_option(CLI::App& command, std::optional<Seconds>& within) {
+  const std::map<std::string, double> units{{"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}};
+  command
+      .add_option_function<double>(
+          "--within", [&within](const double& seconds) { within = seconds; },
+          "end after this time with the best plan so far, and say by how much another may beat it: 10s, 5min, 1h")
+      ->transform(CLI::AsNumberWithUnit(units, CLI::AsNumberWithUnit::UNIT_REQUIRED))
+      ->check([](const std::string& text) {
+        const Seconds seconds = std::strtod(text.c_str(), nullptr);
+        return seconds > 0 && std::isfinite(seconds) ? ""
+                                                     : "is no time to search in, expected a duration such as 10s, 5min or 1h";
+      })
+      ->type_name("DURATION");
+}
 
 CLI::App* SearchCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("search", "find the best plans for a scenario: bounds first, then simulations");
@@ -45,6 +66,7 @@ CLI::App* SearchCommand::add_to(CLI::App& app) {
   add_report_option(*command, report, "the plans that were simulated");
   command->add_option("--explain", explained, "say what rules a plan out, or by how much it loses: tp=4,pp=8,...")
       ->check([](const std::string& text) { return text.empty() ? "is empty, expected a plan such as tp=4,pp=8" : ""; });
+  add_within_option(*command, within);
   command
       ->add_option("--write", folder,
                    "write the best plan into a folder: a scenario, Megatron-Core arguments, TorchTitan TOML, NCCL variables")
@@ -66,11 +88,13 @@ ExitCode SearchCommand::run() const {
   ResultsDatabase database(file);
   const auto pool = slurm.pool(spec.name, file + ".slurm", jobs);
   ProgressBar bar;
-  const FoundPlans found =
-      study.run(database, {processes_at_once(pool ? 0 : jobs), pool.get()}, [&](const SearchProgress& progress) {
+  const FoundPlans found = study.run(
+      database, {processes_at_once(pool ? 0 : jobs), pool.get()},
+      [&](const SearchProgress& progress) {
         bar.show(fmt::format("{} {}/{}", progress.doing, progress.done, progress.of),
                  static_cast<double>(progress.done) / static_cast<double>(std::max<std::size_t>(1, progress.of)), {});
-      });
+      },
+      within);
   bar.take_away();
 
   const SearchResult& result = found.result;
@@ -87,6 +111,9 @@ ExitCode SearchCommand::run() const {
   std::cout.flush();
   if (result.counts.failed > 0)
     return complain("tandem", fmt::format("{} plans failed; the same command tries them again", result.counts.failed),
+                    ExitCode::failed);
+  if (result.best.empty() && result.ended_early)
+    return complain("tandem", fmt::format("no plan that may win was simulated within {}; expected more time", rounded(*within)),
                     ExitCode::failed);
   if (result.best.empty()) return complain("tandem", nothing_fits_sentence(result, spec, choices), ExitCode::does_not_fit);
   return ExitCode::done;

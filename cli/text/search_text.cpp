@@ -114,7 +114,12 @@ std::string to_text(const SearchResult& r, const SearchSpec& spec, const PlanCho
             Style::strong);
   if (!r.best.empty()) {
     page.heading("Best plans (parts of the step, mean over ranks; peak of memory)").table(table_of(r.best, spec, choices));
-    if (!r.best_is_proven)
+    if (!r.best_is_proven && r.ended_early)
+      page.line("time was over: " +
+                    (r.gap ? fmt::format("a plan that was not simulated may beat the first by {} at most", percent(*r.gap))
+                           : "not every plan was bounded, so any may be better"),
+                Style::yellow, 2);
+    else if (!r.best_is_proven)
       page.line(fmt::format("plans left over may be better: the search ends after {} simulations", Search::most_for_winner),
                 Style::yellow, 2);
     else if (r.proven == r.best.size())

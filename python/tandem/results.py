@@ -872,6 +872,8 @@ class SearchRun(Record):
     """Time that the bounds took. [s]"""
     wall_s: float
     """Time in all. [s]"""
+    ended_early: bool
+    """Whether the time of --within was over."""
 
 
 class Search(Record):
@@ -889,6 +891,9 @@ class Search(Record):
     """Whether no plan of the space is better than the first."""
     proven: int
     """So many of best are the best of the space. [plans]"""
+    gap: Optional[float]
+    """A plan that was not simulated may beat the first by this share of its score at most; null where none was, or not
+    every plan was bounded. [fraction]"""
     pareto: List[Plan]
     """Plans faster than all that take no more memory, fastest first, of those that were simulated."""
     rules_of_thumb: List[SearchRulesOfThumb]

@@ -16,7 +16,7 @@ void ChildPool::start(std::size_t index, const StepJob& job, const ChildSignals&
 }
 
 std::vector<EndedStep> ChildPool::wait(const ChildSignals& signals) {
-  constexpr Seconds between_updates = 1;
+  constexpr Seconds between_updates = 0.1;
   signals.wait_for_child(between_updates);
   std::vector<EndedStep> ended;
   for (auto child = children_.begin(); child != children_.end();) {

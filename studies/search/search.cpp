@@ -12,6 +12,9 @@ namespace {
 /// Sums of the same times in another order.
 constexpr double rounding = 1e-9;
 
+/// Thrown through whatever a search is doing.
+struct TimeIsOver {};
+
 bool ranks_before(const RatedPlan& a, const RatedPlan& b) { return a.score != b.score ? a.score < b.score : a.plan < b.plan; }
 
 }  // namespace
@@ -33,7 +36,7 @@ MemoryBound Search::memory_bound_of(const Plan& plan) {
   return memory_bound(scenario, costs_.of(scenario), schedules_);
 }
 
-void Search::bound_all(const std::function<void(const SearchProgress&)>& progress) {
+void Search::bound_all(const Progress& progress) {
   const std::vector<Plan> plans = space_.all();
   counts_.plans = plans.size();
   for (const Plan& plan : plans)
@@ -69,6 +72,7 @@ void Search::bound_all(const std::function<void(const SearchProgress&)>& progres
   const std::size_t nearest = std::min(batch, too_large.size());
   std::ranges::partial_sort(too_large, too_large.begin() + static_cast<std::ptrdiff_t>(nearest));
   for (std::size_t i = 0; i < nearest; ++i) least_memory_.push_back(plans[too_large[i].second]);
+  all_bounded_ = true;
 }
 
 /// The best waiting candidates, at most so many, whose refined bounds are below the limit.
@@ -83,6 +87,7 @@ std::vector<std::size_t> Search::next(std::size_t most, double limit, const std:
       found.push_back(index);
       ++place;
     } else {
+      check_time_();
       candidate.bound = std::max(candidate.bound, time_bound(candidate.plan));
       candidate.score = score_of(candidate.plan, candidate.bound);
       candidate.is_refined = true;
@@ -95,7 +100,7 @@ std::vector<std::size_t> Search::next(std::size_t most, double limit, const std:
   return found;
 }
 
-void Search::simulate(const std::vector<std::size_t>& candidates, const std::function<void(const SearchProgress&)>& progress) {
+void Search::simulate(const std::vector<std::size_t>& candidates, const Progress& progress) {
   std::vector<Plan> plans;
   for (const std::size_t index : candidates) {
     const Candidate& candidate = candidates_[index];
@@ -111,6 +116,7 @@ void Search::simulate(const std::vector<std::size_t>& candidates, const std::fun
 std::vector<RatedPlan> Search::simulated() const {
   std::vector<RatedPlan> plans;
   for (const auto& [plan, bound] : bounds_) {
+    if (!runs_.knows(plan)) continue;  // time was over before
     if (const StepResult* step = runs_.of(plan).result()) plans.push_back({plan, bound, *step, score_of(plan, step->step_time)});
   }
   return plans;
@@ -124,7 +130,7 @@ std::vector<RatedPlan> Search::ranked() const {
   return plans;
 }
 
-BrokenRule Search::break_rule(const RuleOfThumb& rule, const std::function<void(const SearchProgress&)>& progress) {
+BrokenRule Search::break_rule(const RuleOfThumb& rule, const Progress& progress) {
   BrokenRule broken;
   broken.name = rule.name;
   broken.plans = static_cast<std::size_t>(
@@ -146,7 +152,7 @@ BrokenRule Search::break_rule(const RuleOfThumb& rule, const std::function<void(
 }
 
 /// Of all that were simulated, and where memory is what lacks, of those whose bounds lack least of it.
-RatedPlan Search::nearest(const std::function<void(const SearchProgress&)>& progress) {
+RatedPlan Search::nearest(const Progress& progress) {
   for (const Plan& plan : least_memory_) bounds_[plan] = time_bound(plan);
   runs_.run(least_memory_, [&](std::size_t running) {
     progress({"simulating", runs_.all().size(), runs_.all().size() + running});
@@ -160,8 +166,16 @@ RatedPlan Search::nearest(const std::function<void(const SearchProgress&)>& prog
   return *std::ranges::min_element(plans, {}, [&](const RatedPlan& rated) { return std::tuple(lack(rated), rated.plan); });
 }
 
-SearchResult Search::run(const std::function<void(const SearchProgress&)>& progress) {
-  SearchResult result;
+// The scenario's own plan is what the winner is held against, wherever it stands.
+void Search::simulate_own(const Progress& progress) {
+  const Plan& own = space_.own();
+  if (runs_.knows(own)) return;
+  runs_.run({own}, [&](std::size_t) { progress({"simulating", runs_.all().size(), runs_.all().size() + 1}); });
+  if (space_.contains(own)) bounds_[own] = time_bound(own);
+}
+
+void Search::seek(SearchResult& result, const Progress& progress) {
+  result.best_is_proven = false;
   const auto began = std::chrono::steady_clock::now();
   bound_all(progress);
   result.bounding = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
@@ -176,23 +190,14 @@ SearchResult Search::run(const std::function<void(const SearchProgress&)>& progr
                          : !so_far.empty() && !for_ten          ? so_far.front().score
                                                                 : no_limit;
     const std::vector<std::size_t> better = next(batch, limit, everything);
-    if (better.empty()) break;
-    result.best_is_proven = tried < most_for_winner;
-    if (!result.best_is_proven) break;
+    result.best_is_proven = better.empty();
+    if (better.empty() || tried >= most_for_winner) break;
     simulate(better, progress);
     tried += better.size();
   }
 
-  // The scenario's own plan is what the winner is held against, wherever it stands.
-  const Plan& own = space_.own();
-  result.own_is_among = space_.contains(own);
-  if (!runs_.knows(own)) {
-    runs_.run({own}, [&](std::size_t) { progress({"simulating", runs_.all().size(), runs_.all().size() + 1}); });
-    if (result.own_is_among) bounds_[own] = time_bound(own);
-    std::erase_if(waiting_, [&](const Place& place) { return candidates_[place.second].plan == own; });
-  }
-  if (const StepResult* step = runs_.of(own).result())
-    result.own = RatedPlan{own, time_bound(own), *step, score_of(own, step->step_time)};
+  simulate_own(progress);
+  std::erase_if(waiting_, [&](const Place& place) { return candidates_[place.second].plan == space_.own(); });
 
   if (ranked().empty()) {
     result.nearest = nearest(progress);
@@ -204,6 +209,40 @@ SearchResult Search::run(const std::function<void(const SearchProgress&)>& progr
       if (broken.plans > 0) result.rules.push_back(broken);
     }
   }
+}
+
+std::optional<double> Search::gap_to(const RatedPlan& best) const {
+  if (!all_bounded_) return {};
+  double least = best.score;
+  for (const Candidate& candidate : candidates_)
+    if (!runs_.knows(candidate.plan)) least = std::min(least, candidate.score);
+  return 1 - least / best.score;
+}
+
+SearchResult Search::run(const Progress& told, std::optional<Seconds> within) {
+  SearchResult result;
+  const auto began = std::chrono::steady_clock::now();
+  if (within) {
+    check_time_ = [=] {
+      if (std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count() >= *within) throw TimeIsOver();
+    };
+  }
+  const Progress progress = [&](const SearchProgress& so_far) {
+    told(so_far);
+    check_time_();
+  };
+  const Plan& own = space_.own();
+  result.own_is_among = space_.contains(own);
+  try {
+    if (within) simulate_own(progress);
+    seek(result, progress);
+  } catch (const TimeIsOver&) {
+    result.ended_early = true;
+    if (!all_bounded_) result.bounding = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  }
+  if (runs_.knows(own))
+    if (const StepResult* step = runs_.of(own).result())
+      result.own = RatedPlan{own, time_bound(own), *step, score_of(own, step->step_time)};
 
   result.best = ranked();
   Bytes least = std::numeric_limits<Bytes>::max();
@@ -216,8 +255,15 @@ SearchResult Search::run(const std::function<void(const SearchProgress&)>& progr
     result.pareto.push_back(rated);
   }
   if (result.best.size() > best_shown) result.best.resize(best_shown);
-  const std::vector<std::size_t> open = result.best_is_proven ? next(1, no_limit, everything) : std::vector<std::size_t>{0};
-  const double open_score = !result.best_is_proven ? 0 : open.empty() ? no_limit : candidates_[open.front()].score;
+  if (!result.best.empty()) result.gap = gap_to(result.best.front());
+  constexpr double no_limit = std::numeric_limits<double>::infinity();
+  double open_score = 0;  // below which a plan may stand that was not simulated
+  if (result.best_is_proven && !result.ended_early) {
+    const std::vector<std::size_t> open = next(1, no_limit, [](const Plan&) { return true; });
+    open_score = open.empty() ? no_limit : candidates_[open.front()].score;
+  } else if (result.best_is_proven && !result.best.empty()) {
+    open_score = result.best.front().score;
+  }
   result.proven = static_cast<std::size_t>(
       std::ranges::count_if(result.best, [&](const RatedPlan& rated) { return rated.score <= open_score; }));
 

@@ -41,8 +41,11 @@ struct SearchCounts {
 };
 
 struct SearchResult {
-  std::vector<RatedPlan> best;    ///< ten at most, best first, all within the constraints
-  bool best_is_proven = true;     ///< no plan of the space is better than the first
+  std::vector<RatedPlan> best;  ///< ten at most, best first, all within the constraints
+  bool best_is_proven = true;   ///< no plan of the space is better than the first
+  /// By which share of its score a plan that was not simulated may at most beat the first; none where time was over before every
+  /// plan was bounded.
+  std::optional<double> gap;
   std::size_t proven = 0;         ///< how many of `best` are known to be the best of the space
   std::vector<RatedPlan> pareto;  ///< of the simulated plans, those that no other beats in time and memory; fastest first
   std::vector<BrokenRule> rules;
@@ -50,7 +53,8 @@ struct SearchResult {
   bool own_is_among = false;         ///< the scenario's own plan is one of the space
   std::optional<RatedPlan> nearest;  ///< where no plan keeps to the constraints: the one that lacks least
   SearchCounts counts;
-  Seconds bounding = 0;  ///< how long the bounds took
+  Seconds bounding = 0;      ///< how long the bounds took
+  bool ended_early = false;  ///< as its time was over
 };
 
 /// How far a search has come.
@@ -65,7 +69,8 @@ struct SearchProgress {
 /// Every plan's memory and time are bounded; of those that may fit, the ones with the lowest bounds are simulated, eight at a
 /// time, until the next bound is no better than the tenth best plan found: then the best ten are those of the whole space. After
 /// `most_for_ten` simulations the winner alone is proven. What is simulated depends on bounds and results alone, never on which
-/// simulation ends first, so that the result is the same for any number of processes.
+/// simulation ends first, so that the result is the same for any number of processes. A search that may take so long and no
+/// longer simulates the scenario's own plan first, and returns what it has when its time is over.
 class Search {
  public:
   static constexpr std::size_t batch = 8, most_for_ten = 48, most_for_winner = 512, most_for_a_rule = 8, best_shown = 10;
@@ -73,7 +78,7 @@ class Search {
   /// `spec`, `space` and `runs` must outlive the search.
   Search(const SearchSpec& spec, const PlanSpace& space, PlanRuns& runs);
 
-  SearchResult run(const std::function<void(const SearchProgress&)>& progress);
+  SearchResult run(const std::function<void(const SearchProgress&)>& progress, std::optional<Seconds> within = {});
 
   /// Returns a lower bound of the plan's time; the plan need not be in the space.
   Seconds time_bound(const Plan& plan);
@@ -98,16 +103,22 @@ class Search {
   std::set<Place> waiting_;
   std::map<Plan, Seconds> bounds_;  ///< of the plans that were simulated
   std::vector<Plan> least_memory_;  ///< of the plans that cannot fit, those that lack least
+  bool all_bounded_ = false;
+  std::function<void()> check_time_ = [] {};  ///< throws when time is over
   SearchCounts counts_;
 
-  void bound_all(const std::function<void(const SearchProgress&)>& progress);
+  using Progress = std::function<void(const SearchProgress&)>;
+  void seek(SearchResult& result, const Progress& progress);
+  void simulate_own(const Progress& progress);
+  std::optional<double> gap_to(const RatedPlan& best) const;
+  void bound_all(const Progress& progress);
   double score_of(const Plan& plan, Seconds time) const;
   std::vector<std::size_t> next(std::size_t most, double limit, const std::function<bool(const Plan&)>& is_wanted);
-  void simulate(const std::vector<std::size_t>& candidates, const std::function<void(const SearchProgress&)>& progress);
+  void simulate(const std::vector<std::size_t>& candidates, const Progress& progress);
   std::vector<RatedPlan> simulated() const;
   std::vector<RatedPlan> ranked() const;
-  BrokenRule break_rule(const RuleOfThumb& rule, const std::function<void(const SearchProgress&)>& progress);
-  RatedPlan nearest(const std::function<void(const SearchProgress&)>& progress);
+  BrokenRule break_rule(const RuleOfThumb& rule, const Progress& progress);
+  RatedPlan nearest(const Progress& progress);
 };
 
 }  // namespace tandem::studies

@@ -109,6 +109,7 @@ std::string to_json(const SearchResult& r, const Explanation* explanation, const
                {"best", all_json(r.best, choices, spec)},
                {"best_is_proven", r.best_is_proven},
                {"proven", r.proven},
+               {"gap", r.gap ? Json(*r.gap) : Json(nullptr)},
                {"pareto", all_json(r.pareto, choices, spec)}};
   Json rules = Json::array();
   for (const BrokenRule& rule : r.rules) {
@@ -132,7 +133,7 @@ std::string to_json(const SearchResult& r, const Explanation* explanation, const
   json["counts"] = {
       {"plans", c.plans},        {"without_memory", c.without_memory}, {"too_slow", c.too_slow}, {"refined", c.refined},
       {"layer_costs", c.passes}, {"simulated", c.simulated},           {"refused", c.refused},   {"failed", c.failed}};
-  json["run"] = {{"bounding_s", r.bounding}, {"wall_s", wall}};
+  json["run"] = {{"bounding_s", r.bounding}, {"wall_s", wall}, {"ended_early", r.ended_early}};
   return json.dump(1) + "\n";
 }
 

@@ -15,10 +15,10 @@ SearchStudy::SearchStudy(SearchSpec spec, const std::string& explained) : spec_(
 }
 
 FoundPlans SearchStudy::run(ResultsDatabase& database, StepWorkers workers,
-                            const std::function<void(const SearchProgress&)>& progress) const {
+                            const std::function<void(const SearchProgress&)>& progress, std::optional<Seconds> within) const {
   PlanRuns runs(spec_, choices(), database, workers);
   Search search(spec_, space_, runs);
-  FoundPlans found{.result = search.run(progress), .explanation = {}, .rows = {}};
+  FoundPlans found{.result = search.run(progress, within), .explanation = {}, .rows = {}};
   if (asked_) found.explanation = explain(*asked_, spec_, space_, search, runs);
   found.rows = runs.rows();
   return found;

@@ -31,9 +31,10 @@ class SearchStudy {
   const SearchSpec& spec() const { return spec_; }
   const PlanChoices& choices() const { return space_.choices(); }
 
-  /// Finds the best plans (search.h). Plans whose results the database holds are not simulated again.
-  FoundPlans run(ResultsDatabase& database, StepWorkers workers,
-                 const std::function<void(const SearchProgress&)>& progress) const;
+  /// Finds the best plans (search.h), or the best so far when the time is over. Plans whose results the database holds are not
+  /// simulated again.
+  FoundPlans run(ResultsDatabase& database, StepWorkers workers, const std::function<void(const SearchProgress&)>& progress,
+                 std::optional<Seconds> within = {}) const;
 
  private:
   SearchSpec spec_;

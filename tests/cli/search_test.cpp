@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 
+#include "runtime/base/text_file.h"
 #include "scenarios/reading/document.h"
 #include "studies/search/plan_score.h"
 #include "studies/search/plan_space.h"
@@ -136,6 +137,60 @@ TEST(Search, KilledAtAnyMomentGoesOnAndFindsTheSame) {
     EXPECT_TRUE(killed.signal == SIGKILL || killed.exit_code == done) << killed.err;
   }
   EXPECT_EQ(folder.found(), expected);
+}
+
+/// The share of the best plan's time by which one that was not simulated may beat it.
+void expect_proven_gap(const Json& found, const Exhaustive& best) {
+  ASSERT_FALSE(found["gap"].is_null());
+  const double gap = found["gap"], time = found["best"][0]["step_time_s"];
+  EXPECT_GE(gap, 0);
+  EXPECT_LT(gap, 1);
+  EXPECT_LE(time * (1 - gap), best.step_time * (1 + 1e-9));
+}
+
+TEST(Search, ThatHasTimeEndsAsWithoutALimit) {
+  const SearchFolder folder(few_axes), other(few_axes);
+  Json within = folder.found({"--within", "1h"}), without = other.found();
+  EXPECT_EQ(within["best_is_proven"], true);
+  for (const char* key : {"best", "best_is_proven", "proven", "gap", "rules_of_thumb"})
+    EXPECT_EQ(within[key], without[key]) << key;
+  expect_proven_gap(without, by_all_plans(folder));
+  EXPECT_EQ(without["gap"], 0);
+}
+
+// Each ends wherever it then is, and goes on from what those before have stored.
+TEST(Search, EndsInTimeWithAProvenGapAndGoesOnFromThere) {
+  const SearchFolder folder(few_axes);
+  const Exhaustive best = by_all_plans(folder);
+  bool is_proven = false;
+  for (int limit = 10; !is_proven && limit < 20'000; limit += limit / 2) {
+    const CommandResult run = folder.search({"--within", std::to_string(limit) + "ms", "--json", folder / "found.json"});
+    if (run.exit_code != done) {
+      EXPECT_EQ(run.exit_code, 1);
+      EXPECT_THAT(run.err, HasSubstr("no plan that may win was simulated within"));
+      continue;
+    }
+    const Json found = Json::parse(read_text_file(folder / "found.json", "a result"));
+    is_proven = found["best_is_proven"];
+    if (!found["gap"].is_null()) expect_proven_gap(found, best);
+    if (!is_proven) {
+      EXPECT_EQ(found["run"]["ended_early"], true);
+      EXPECT_THAT(run.out, HasSubstr("time was over: "));
+      EXPECT_EQ(found["proven"], 0);
+    } else {
+      EXPECT_EQ(found["best"][0]["plan"], best.plan);
+    }
+  }
+  EXPECT_TRUE(is_proven);
+}
+
+TEST(Search, RefusesATimeThatIsNone) {
+  const SearchFolder folder(few_axes);
+  for (const char* wrong : {"0s", "-1s", "10", "10y", "soon", "nan s", "1e400s"}) {
+    const CommandResult run = folder.search({std::string("--within=") + wrong});
+    EXPECT_EQ(run.exit_code, wrong_input) << wrong << run.err;
+    EXPECT_THAT(run.err, testing::MatchesRegex("tandem: [^\n]+\n")) << wrong;
+  }
 }
 
 TEST(Search, ShowsEachRuleAndTheParts) {
