@@ -96,7 +96,7 @@ Tiles tiles_of(const std::vector<DocumentBlock>& blocks, bool backward, std::int
   return tiles;
 }
 
-Seconds fused_time(const Device& device, const AttentionPass& pass, const TimedKernel& kernel) {
+Seconds fused_time(const Device& device, const AttentionPass& pass, const TimedKernel& kernel, double clock) {
   const AttentionSizes sizes = sizes_of(kernel);
   const OpCost cost = cost_of(kernel);
   const auto [blocks, heads] = blocks_of(kernel, sizes);
@@ -117,11 +117,11 @@ Seconds fused_time(const Device& device, const AttentionPass& pass, const TimedK
   const Seconds computing =
       of_head.even ? std::ceil(tiles / multiprocessors) * mean : std::max(longest, tiles / multiprocessors * mean + mean / 2);
   const Seconds moving = static_cast<double>(cost.bytes) / (device.efficiency.memory * device.memory_bandwidth);
-  return device.efficiency.launch + std::max(computing, moving);
+  return device.efficiency.launch + std::max(computing / clock, moving);
 }
 
 /// A tile is a token: its heads are the rows of the products, in warp groups of 64 rows each, the keys that it chose the columns.
-Seconds sparse_time(const Device& device, const AttentionPass& pass, const TimedKernel& kernel) {
+Seconds sparse_time(const Device& device, const AttentionPass& pass, const TimedKernel& kernel, double clock) {
   constexpr std::int64_t group_rows = 64;
   const auto& attributes = std::get<SparseAttentionAttributes>(kernel.attributes);
   const Shape &q = kernel.operands.at(0).shape, &chosen = kernel.operands.at(2).shape, &out = kernel.operands.at(3).shape;
@@ -135,7 +135,7 @@ Seconds sparse_time(const Device& device, const AttentionPass& pass, const Timed
   const Seconds mean = multiprocessors * pair * rows * static_cast<double>(pairs) / tiles + pass.tile * dim / 128;
   const Seconds computing = tiles / multiprocessors * mean + mean / 2;
   const Seconds moving = static_cast<double>(cost.bytes) / (device.efficiency.memory * device.memory_bandwidth);
-  return device.efficiency.launch + std::max(computing, moving);
+  return device.efficiency.launch + std::max(computing / clock, moving);
 }
 
 /// Times the kernels of unfused attention, which run one after the other.
@@ -192,17 +192,18 @@ bool works_on_scores(OpKind op) {
   return op == OpKind::softmax || op == OpKind::softmax_backward || op == OpKind::dropout || op == OpKind::dropout_backward;
 }
 
-Seconds attention_time(const Device& device, const TimedKernel& kernel) {
+Seconds attention_time(const Device& device, const TimedKernel& kernel, Clock at) {
   if (!states_attention(device, kernel.operands.at(0).dtype))
     throw std::logic_error(device.name + " does not state how fast its attention is");
   const bool backward = operation(kernel.op).op_class == OpClass::attention_backward;
+  const double clock = at == Clock::sustained ? device.efficiency.attention_sustained : 1;
   if (std::holds_alternative<SparseAttentionAttributes>(kernel.attributes))
-    return sparse_time(device, pass_of(device, backward), kernel);
+    return sparse_time(device, pass_of(device, backward), kernel, clock);
   if (device.efficiency.attention_kernel == AttentionKernel::unfused) {
     const Unfused unfused(device, kernel);
     return backward ? unfused.backward() : unfused.forward();
   }
-  return fused_time(device, pass_of(device, backward), kernel);
+  return fused_time(device, pass_of(device, backward), kernel, clock);
 }
 
 }  // namespace tandem::sim

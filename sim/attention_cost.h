@@ -2,6 +2,7 @@
 
 #include "runtime/dag/device.h"
 #include "runtime/dag/profile.h"
+#include "sim/gemm_cost.h"
 
 namespace tandem::sim {
 
@@ -23,7 +24,7 @@ namespace tandem::sim {
 //   computing = ceil(tiles / S) mean                              where every tile sees all: waves
 //             = max(tiles / S mean + mean / 2, the longest tile)  else: tiles of unequal length, the longest first, end within
 //                                                                 about half of one
-//   time      = launch + max(computing, bytes / (memory * memory_bandwidth))
+//   time      = launch + max(computing / sustained, bytes / (memory * memory_bandwidth))
 //
 // Where the sequences are packed of documents, `tiles` and `computed` are sums over the documents, each with its own q, t and P,
 // as in the kernels for sequences of variable length; the longest tile is that of the longest document.
@@ -42,8 +43,8 @@ namespace tandem::sim {
 //   computing = tokens / S mean + mean / 2
 // Derived, not fitted: no sparse attention was measured. Keys come from the caches.
 //
-// Rates, `causal` and `tile` are fitted to FlashAttention's tables in bench/accuracy. They were measured over milliseconds on
-// end, so no further clock is taken off.
+// Rates, `causal` and `tile` are fitted to FlashAttention's tables in bench/accuracy. Attention alone draws less power than a
+// step, so it was measured there at a higher clock than a step has: `attention_sustained` is what is left of it.
 
 /// Returns whether the device states how fast the attention kernel that it uses is, in this type.
 bool states_attention(const Device& device, DType type);
@@ -54,6 +55,6 @@ bool works_on_scores(OpKind op);
 
 /// Returns the time of `attention` or `attention_backward` on a healthy device. Throws std::logic_error when the device does not
 /// state its speed.
-Seconds attention_time(const Device& device, const TimedKernel& kernel);
+Seconds attention_time(const Device& device, const TimedKernel& kernel, Clock clock = Clock::sustained);
 
 }  // namespace tandem::sim

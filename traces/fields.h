@@ -258,6 +258,7 @@ template <>
 inline constexpr auto fields_of<KernelEfficiency> = std::tuple{&KernelEfficiency::gemm,
                                                                &KernelEfficiency::attention_kernel,
                                                                &KernelEfficiency::attention,
+                                                               &KernelEfficiency::attention_sustained,
                                                                &KernelEfficiency::spread,
                                                                &KernelEfficiency::unfused,
                                                                &KernelEfficiency::permute,

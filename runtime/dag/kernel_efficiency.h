@@ -63,9 +63,10 @@ struct KernelEfficiency {
   std::array<GemmEfficiency, dtype_count> gemm{};
   AttentionKernel attention_kernel = AttentionKernel::flash_2;  ///< the one that is used
   std::array<AttentionEfficiency, attention_kernel_count> attention{};
-  double spread = 0;         ///< standard deviation of healthy GPUs' speeds, as a share of the mean
-  double unfused = 1;        ///< share of `memory` that softmax and dropout of unfused attention reach
-  double permute = 1;        ///< share of `memory` that kernels reach which put rows into another order
+  double attention_sustained = 1;  ///< share of the clock that is left to fused attention in a training step
+  double spread = 0;               ///< standard deviation of healthy GPUs' speeds, as a share of the mean
+  double unfused = 1;              ///< share of `memory` that softmax and dropout of unfused attention reach
+  double permute = 1;              ///< share of `memory` that kernels reach which put rows into another order
   double scan = 1;           ///< share of `memory`, and of the rate of products, that Triton's kernels of a state's scan reach
   double cross_entropy = 1;  ///< share of `memory` that the loss reaches, which goes row by row
   double attention_forward = 0;  ///< fraction of the peak, counting causal FLOPs, where no more is known

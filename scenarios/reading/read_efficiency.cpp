@@ -89,7 +89,8 @@ AttentionPass read_pass(const Reader& kernel, std::string_view name) {
 void read_attention(const YamlNode& node, const std::string& path, KernelEfficiency& efficiency) {
   constexpr AttentionKernel fused[] = {AttentionKernel::flash_1, AttentionKernel::flash_2, AttentionKernel::flash_3,
                                        AttentionKernel::cudnn};
-  const Reader attention(node, path, {"kernel", "unfused", "flash-1", "flash-2", "flash-3", "cudnn"});
+  const Reader attention(node, path, {"kernel", "sustained", "unfused", "flash-1", "flash-2", "flash-3", "cudnn"});
+  efficiency.attention_sustained = attention.number("sustained", share, 1);
   efficiency.unfused = attention.number("unfused", share, 1);
   efficiency.attention_kernel = read_attention_kernel(attention, "kernel");
   for (const AttentionKernel kernel : fused) {
@@ -103,8 +104,8 @@ void read_attention(const YamlNode& node, const std::string& path, KernelEfficie
     AttentionEfficiency& speeds = efficiency.attention[static_cast<std::size_t>(kernel)];
     speeds = {read_pass(passes, "forward"), read_pass(passes, "backward")};
     if (kernel != efficiency.attention_kernel && efficiency.attention_forward > 0) continue;
-    efficiency.attention_forward = speeds.forward.rate[1] * speeds.forward.causal;
-    efficiency.attention_backward = speeds.backward.rate[1] * speeds.backward.causal;
+    efficiency.attention_forward = speeds.forward.rate[1] * speeds.forward.causal * efficiency.attention_sustained;
+    efficiency.attention_backward = speeds.backward.rate[1] * speeds.backward.causal * efficiency.attention_sustained;
   }
 }
 

@@ -73,12 +73,12 @@ Seconds predicted_attention(const Row& row) {
                                        : kernel == "flash-3" ? AttentionKernel::flash_3
                                                              : AttentionKernel::cudnn;
   TimedKernel attention = attention_of(row);
-  const Seconds forward = attention_time(device, attention);
+  const Seconds forward = attention_time(device, attention, Clock::burst);
   if (row.at("passes") == "forward") return forward;
   const OperandType q = attention.operands.front();
   attention.op = OpKind::attention_backward;
   attention.operands.insert(attention.operands.end(), {q, q, q, q});
-  return attention_time(device, attention) + (row.at("passes") == "both" ? forward : 0);
+  return attention_time(device, attention, Clock::burst) + (row.at("passes") == "both" ? forward : 0);
 }
 
 /// As the plots count: half of it where causal; the backward 2.5 times the forward.

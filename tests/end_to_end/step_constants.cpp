@@ -52,6 +52,8 @@ std::vector<StepConstant> step_constants() {
       of_type("sustained", &GemmEfficiency::sustained);
       of_type("feed", &GemmEfficiency::feed);
     }
+    all.push_back(of_gpu(generation, "attention sustained",
+                         [](Device& gpu, double times) { return scaled(gpu.efficiency.attention_sustained, times); }));
     all.push_back(of_gpu(generation, "attention forward", [](Device& gpu, double times) {
       return scale_attention(gpu.efficiency.attention[static_cast<std::size_t>(gpu.efficiency.attention_kernel)].forward, times);
     }));
