@@ -14,6 +14,7 @@ constexpr int most_pieces = 32;
 constexpr int threads = 256;
 constexpr int columns_of_block = 32, rows_of_block = 8;
 constexpr int most_blocks = 256;  // of a piece
+constexpr int most_blocks_of_walk = 1024, elements_of_walk = 4096, vector_of_walk = 4;
 
 struct Piece {
   std::int64_t begin, end, at;  ///< AdafactorPart
@@ -22,11 +23,20 @@ struct Piece {
   float row_factor, column_factor, norm_factor;  ///< what sums are multiplied by
   float elements;                                ///< of the tensor
   bool mean_of_columns;
+  bool aligned;                  ///< vectors of its elements are, and each is of one row
+  unsigned first_block, blocks;  ///< of a walk over its elements, by as many as these are worth
 };
 
 struct Table {
-  int first;  ///< piece of the bucket
+  int first, count;  ///< pieces of the bucket
   Piece pieces[most_pieces];
+
+  TANDEM_DEVICE int piece_of_block() const {
+    int piece = 0;
+    while (piece + 1 < count && blockIdx.x >= pieces[piece + 1].first_block) ++piece;
+    return piece;
+  }
+  unsigned blocks() const { return pieces[count - 1].first_block + pieces[count - 1].blocks; }
 };
 
 template <typename Launch>
@@ -34,30 +44,38 @@ void for_each_table(const AdafactorAttributes& attributes, const AdafactorLayout
                     const Launch& launch_table) {
   const auto pieces = static_cast<int>(attributes.pieces.size());
   for (int first = 0; first < pieces; first += most_pieces) {
-    Table table{.first = first, .pieces = {}};
     const int count = std::min(most_pieces, pieces - first);
+    Table table{.first = first, .count = count, .pieces = {}};
+    std::int64_t blocks = 0;
     for (int i = 0; i < count; ++i) {
       const AdafactorPiece& piece = attributes.pieces[static_cast<std::size_t>(first + i)];
       const AdafactorLayout::Place& place = layout.places[static_cast<std::size_t>(first + i)];
       const AdafactorPart part = part_in_slice(attributes, piece, slice);
       const bool by_rows = piece.rows < piece.tensor_rows, by_columns = piece.columns < piece.tensor_columns;
       const auto copies = static_cast<float>(piece.copies);
-      table.pieces[i] = {.begin = part.begin,
-                         .end = part.end,
-                         .at = part.at,
-                         .rows = piece.rows,
-                         .columns = piece.columns,
-                         .row_at = place.rows,
-                         .column_at = place.columns,
-                         .row_factor = of_means     ? 1 / static_cast<float>(piece.tensor_columns)
-                                       : by_columns ? 1 / copies
-                                                    : 1.0F,
-                         .column_factor = of_means  ? 1 / static_cast<float>(piece.tensor_rows)
-                                          : by_rows ? 1 / copies
-                                                    : 1.0F,
-                         .norm_factor = 1 / copies,
-                         .elements = static_cast<float>(piece.tensor_rows * piece.tensor_columns),
-                         .mean_of_columns = by_rows};
+      table.pieces[i] = {
+          .begin = part.begin,
+          .end = part.end,
+          .at = part.at,
+          .rows = piece.rows,
+          .columns = piece.columns,
+          .row_at = place.rows,
+          .column_at = place.columns,
+          .row_factor = of_means     ? 1 / static_cast<float>(piece.tensor_columns)
+                        : by_columns ? 1 / copies
+                                     : 1.0F,
+          .column_factor = of_means  ? 1 / static_cast<float>(piece.tensor_rows)
+                           : by_rows ? 1 / copies
+                                     : 1.0F,
+          .norm_factor = 1 / copies,
+          .elements = static_cast<float>(piece.tensor_rows * piece.tensor_columns),
+          .mean_of_columns = by_rows,
+          .aligned = part.begin % vector_of_walk == 0 && part.at % vector_of_walk == 0 &&
+                     (!attributes.factored || (piece.columns % vector_of_walk == 0 && place.columns % vector_of_walk == 0)),
+          .first_block = static_cast<unsigned>(blocks),
+          .blocks = static_cast<unsigned>(
+              std::clamp<std::int64_t>(divide_up(part.end - part.begin, elements_of_walk), 1, most_blocks_of_walk))};
+      blocks += table.pieces[i].blocks;
     }
     launch_table(table, static_cast<unsigned>(count));
   }
@@ -124,15 +142,49 @@ __global__ void adafactor_factors_kernel(const float* sums, float* factors, floa
   if (threadIdx.x == 0) means[table.first + static_cast<int>(blockIdx.x)] = piece.mean_of_columns ? of_columns : of_rows;
 }
 
-/// u of an element; `mean` is null where the state is a variance.
-template <typename Gradient>
-TANDEM_DEVICE float direction_at(const Gradient* grad, const float* state, const float* mean, const Piece& piece, std::int64_t i,
-                                 float clip) {
-  const std::int64_t at = piece.at + i - piece.begin;
-  const float g = clip * to_float(grad[at]);
-  if (mean == nullptr) return adafactor_direction(g, state[at]);
-  const std::int64_t row = i / piece.columns, column = i - row * piece.columns;
-  return adafactor_direction(g, adafactor_estimate(state[piece.row_at + row], state[piece.column_at + column], *mean));
+/// Where the second-order state of a walk's elements is; no mean: it is a variance.
+struct WalkedState {
+  const float* state;
+  const float* means;
+
+  /// u of n elements of a row from element `i` of the piece on, which are `at` in the slice.
+  template <int n, typename Gradient>
+  TANDEM_DEVICE void directions(const Gradient* grad, const Table& table, int of, std::int64_t i, std::int64_t at, float clip,
+                                float (&u)[n]) const {
+    const Piece& piece = table.pieces[of];
+    float estimates[n];
+    load(grad + at, u);
+    if (means == nullptr) {
+      load(state + at, estimates);
+    } else {
+      const float mean = means[table.first + of];
+      const std::int64_t row = i / piece.columns, column = i - row * piece.columns;
+      const float of_row = state[piece.row_at + row];
+      load(state + piece.column_at + column, estimates);
+#pragma unroll
+      for (int j = 0; j < n; ++j) estimates[j] = adafactor_estimate(of_row, estimates[j], mean);
+    }
+#pragma unroll
+    for (int j = 0; j < n; ++j) u[j] = adafactor_direction(clip * u[j], estimates[j]);
+  }
+};
+
+/// Calls visit(Count<n>{}, i) for the block's elements of the piece, n of them at once; `aligned`: the tensors begin so.
+template <int n>
+struct Count {};
+template <typename Visit>
+TANDEM_DEVICE void walk(const Piece& piece, bool aligned, Visit visit) {
+  const std::int64_t thread = std::int64_t{blockIdx.x - piece.first_block} * threads + threadIdx.x;
+  const std::int64_t all = std::int64_t{piece.blocks} * threads;
+  if (!aligned || !piece.aligned) {
+    for (std::int64_t i = piece.begin + thread; i < piece.end; i += all) visit(Count<1>{}, i);
+    return;
+  }
+  const std::int64_t whole = piece.begin + (piece.end - piece.begin) / vector_of_walk * vector_of_walk;
+#pragma unroll 2
+  for (std::int64_t i = piece.begin + thread * vector_of_walk; i < whole; i += all * vector_of_walk)
+    visit(Count<vector_of_walk>{}, i);
+  if (whole + thread < piece.end) visit(Count<1>{}, whole + thread);
 }
 
 template <typename Gradient>
@@ -157,62 +209,64 @@ struct VarianceStep {
   }
 };
 
-/// Of the piece that a block's second dimension stands for.
-TANDEM_DEVICE const float* mean_of(const float* means, const Table& table) {
-  return means == nullptr ? nullptr : means + table.first + static_cast<int>(blockIdx.y);
-}
-
-/// Partial sums [pieces][2][blocks].
+/// Partial sums [2][blocks].
 template <typename Gradient>
-__global__ void adafactor_partial_norms_kernel(const Gradient* grad, const float* norm_square, const float* state,
-                                               const float* means, const float* master, float* partial, Table table,
-                                               float clip_norm) {
-  const Piece& piece = table.pieces[blockIdx.y];
+__global__ void __launch_bounds__(threads)
+    adafactor_partial_norms_kernel(const Gradient* grad, const float* norm_square, WalkedState state, const float* master,
+                                   float* partial, Table table, float clip_norm, bool aligned) {
+  const int of = table.piece_of_block();
+  const Piece& piece = table.pieces[of];
   const float clip = clip_factor(*norm_square, clip_norm);
-  const float* const mean = mean_of(means, table);
   float sums[2] = {};
-  const std::int64_t stride = std::int64_t{gridDim.x} * threads;
-  for (std::int64_t i = piece.begin + std::int64_t{blockIdx.x} * threads + threadIdx.x; i < piece.end; i += stride) {
-    const float u = direction_at(grad, state, mean, piece, i, clip), w = master[piece.at + i - piece.begin];
-    sums[0] += u * u;
-    sums[1] += w * w;
-  }
+  walk(piece, aligned, [&]<int n>(Count<n>, std::int64_t i) {
+    const std::int64_t at = piece.at + i - piece.begin;
+    float u[n], w[n];
+    load(master + at, w);
+    state.directions(grad, table, of, i, at, clip, u);
+#pragma unroll
+    for (int j = 0; j < n; ++j) {
+      sums[0] += u[j] * u[j];
+      sums[1] += w[j] * w[j];
+    }
+  });
   block_sums(sums);
   if (threadIdx.x != 0) return;
-  for (int which = 0; which < 2; ++which)
-    partial[(std::int64_t{blockIdx.y} * 2 + which) * gridDim.x + blockIdx.x] = piece.norm_factor * sums[which];
+  for (int which = 0; which < 2; ++which) partial[which * gridDim.x + blockIdx.x] = piece.norm_factor * sums[which];
 }
 
 /// A block takes one of a piece's two sums.
-__global__ void adafactor_norms_kernel(const float* partial, float* squares, int first, int blocks) {
+__global__ void adafactor_norms_kernel(const float* partial, float* squares, Table table) {
+  const int of = static_cast<int>(blockIdx.x) / 2, which = static_cast<int>(blockIdx.x) % 2;
+  const Piece &piece = table.pieces[of], &last = table.pieces[table.count - 1];
+  const float* const first = partial + which * (last.first_block + last.blocks) + piece.first_block;
   float sum = 0;
-  for (int block = static_cast<int>(threadIdx.x); block < blocks; block += threads)
-    sum += partial[std::int64_t{blockIdx.x} * blocks + block];
+  for (unsigned block = threadIdx.x; block < piece.blocks; block += threads) sum += first[block];
   sum = block_sum(sum);
-  if (threadIdx.x == 0) squares[2 * first + static_cast<int>(blockIdx.x)] = sum;
+  if (threadIdx.x == 0) squares[2 * table.first + static_cast<int>(blockIdx.x)] = sum;
 }
 
 template <typename Gradient, typename Parameter>
-__global__ void adafactor_update_kernel(const Gradient* grad, const float* norm_square, const float* state, const float* means,
-                                        const float* squares, Parameter* param, float* master, Table table,
-                                        AdafactorRates rates) {
-  const Piece& piece = table.pieces[blockIdx.y];
+__global__ void __launch_bounds__(threads)
+    adafactor_update_kernel(const Gradient* grad, const float* norm_square, WalkedState state, const float* squares,
+                            Parameter* param, float* master, Table table, AdafactorRates rates, bool aligned) {
+  const int of = table.piece_of_block();
+  const Piece& piece = table.pieces[of];
   const float clip = clip_factor(*norm_square, rates.clip_norm);
-  const float rate = adafactor_rate(rates, squares + 2 * (table.first + static_cast<int>(blockIdx.y)), piece.elements);
-  const float* const mean = mean_of(means, table);
-  const std::int64_t stride = std::int64_t{gridDim.x} * threads;
-  for (std::int64_t i = piece.begin + std::int64_t{blockIdx.x} * threads + threadIdx.x; i < piece.end; i += stride) {
+  const float rate = adafactor_rate(rates, squares + 2 * (table.first + of), piece.elements);
+  walk(piece, aligned, [&]<int n>(Count<n>, std::int64_t i) {
     const std::int64_t at = piece.at + i - piece.begin;
-    const float weight = master[at];
-    const float next = weight - (rates.decay * weight + rate * direction_at(grad, state, mean, piece, i, clip));
-    master[at] = next;
-    param[at] = from_float<Parameter>(next);
-  }
+    float u[n], w[n];
+    load(master + at, w);
+    state.directions(grad, table, of, i, at, clip, u);
+#pragma unroll
+    for (int j = 0; j < n; ++j) w[j] -= rates.decay * w[j] + rate * u[j];
+    store(master + at, w);
+    store(param + at, w);
+  });
 }
 
-unsigned blocks_of(std::int64_t slice) {
-  return static_cast<unsigned>(std::clamp<std::int64_t>(divide_up(slice, threads), 1, most_blocks));
-}
+/// Whether these tensors begin where vectors of a walk can be loaded and stored.
+bool are_walked_by_vectors(std::initializer_list<DeviceTensor> tensors) { return are_aligned(tensors, vector_of_walk); }
 
 const float* means_of(const AdafactorAttributes& attributes, const AdafactorLayout& layout, const DeviceTensor& state) {
   return attributes.factored ? state.as<const float>() + layout.sums : nullptr;
@@ -264,7 +318,7 @@ void adafactor_variance_device(Queue& queue, std::span<const DeviceTensor> opera
 }
 
 std::size_t adafactor_norms_scratch(std::span<const OperandType>, const OpAttributes&) {
-  return scratch_piece(std::size_t{most_pieces} * 2 * most_blocks * sizeof(float));
+  return scratch_piece(std::size_t{most_pieces} * 2 * most_blocks_of_walk * sizeof(float));
 }
 
 void adafactor_norms_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any) {
@@ -273,19 +327,20 @@ void adafactor_norms_device(Queue& queue, std::span<const DeviceTensor> operands
   expect_types(norm_square.dtype == DType::f32 && of_one_type(norm_square, state, master, squares),
                "adafactor's states, weights and sums are fp32");
   const AdafactorLayout layout(attributes);
-  const std::int64_t slice = grad.shape.elements();
-  const unsigned blocks = blocks_of(slice);
-  auto* const partial = static_cast<float*>(Scratch(queue).take(std::size_t{most_pieces} * 2 * most_blocks * sizeof(float)));
-  with_type(grad.dtype, [&, grad = grad, norm_square = norm_square, state = state, master = master,
-                         squares = squares]<typename Gradient>(Type<Gradient>) {
-    for_each_table(attributes, layout, slice, false, [&](const Table& table, unsigned pieces) {
-      launch("adafactor_norms", queue, {dim3(blocks, pieces), dim3(threads)}, adafactor_partial_norms_kernel<Gradient>,
-             grad.template as<const Gradient>(), norm_square.template as<const float>(), state.template as<const float>(),
-             means_of(attributes, layout, state), master.template as<const float>(), partial, table, attributes.clip_norm);
-      launch("adafactor_norms", queue, {dim3(2 * pieces), dim3(threads)}, adafactor_norms_kernel, partial,
-             squares.template as<float>(), table.first, static_cast<int>(blocks));
-    });
-  });
+  const WalkedState walked{state.as<const float>(), means_of(attributes, layout, state)};
+  const bool aligned = are_walked_by_vectors({grad, master, state});
+  auto* const partial =
+      static_cast<float*>(Scratch(queue).take(std::size_t{most_pieces} * 2 * most_blocks_of_walk * sizeof(float)));
+  with_type(grad.dtype,
+            [&, grad = grad, norm_square = norm_square, master = master, squares = squares]<typename Gradient>(Type<Gradient>) {
+              for_each_table(attributes, layout, grad.shape.elements(), false, [&](const Table& table, unsigned pieces) {
+                launch("adafactor_norms", queue, {dim3(table.blocks()), dim3(threads)}, adafactor_partial_norms_kernel<Gradient>,
+                       grad.template as<const Gradient>(), norm_square.template as<const float>(), walked,
+                       master.template as<const float>(), partial, table, attributes.clip_norm, aligned);
+                launch("adafactor_norms", queue, {dim3(2 * pieces), dim3(threads)}, adafactor_norms_kernel, partial,
+                       squares.template as<float>(), table);
+              });
+            });
 }
 
 void adafactor_update_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any) {
@@ -294,16 +349,17 @@ void adafactor_update_device(Queue& queue, std::span<const DeviceTensor> operand
   expect_types(norm_square.dtype == DType::f32 && of_one_type(norm_square, state, master, squares),
                "adafactor's states, weights and sums are fp32");
   const AdafactorLayout layout(attributes);
-  const std::int64_t slice = grad.shape.elements();
+  const WalkedState walked{state.as<const float>(), means_of(attributes, layout, state)};
+  const bool aligned = are_walked_by_vectors({grad, param, master, state});
   const AdafactorRates rates(attributes);
-  with_type(grad.dtype, [&, grad = grad, norm_square = norm_square, state = state, squares = squares, param = param,
+  with_type(grad.dtype, [&, grad = grad, norm_square = norm_square, squares = squares, param = param,
                          master = master]<typename Gradient>(Type<Gradient>) {
     with_type(param.dtype, [&]<typename Parameter>(Type<Parameter>) {
-      for_each_table(attributes, layout, slice, false, [&](const Table& table, unsigned pieces) {
-        launch("adafactor_update", queue, {dim3(blocks_of(slice), pieces), dim3(threads)},
-               adafactor_update_kernel<Gradient, Parameter>, grad.template as<const Gradient>(),
-               norm_square.template as<const float>(), state.template as<const float>(), means_of(attributes, layout, state),
-               squares.template as<const float>(), param.template as<Parameter>(), master.template as<float>(), table, rates);
+      for_each_table(attributes, layout, grad.shape.elements(), false, [&](const Table& table, unsigned) {
+        launch("adafactor_update", queue, {dim3(table.blocks()), dim3(threads)}, adafactor_update_kernel<Gradient, Parameter>,
+               grad.template as<const Gradient>(), norm_square.template as<const float>(), walked,
+               squares.template as<const float>(), param.template as<Parameter>(), master.template as<float>(), table, rates,
+               aligned);
       });
     });
   });

@@ -1,125 +1,213 @@
-#include "runtime/cuda/module/elementwise.h"
+#include <algorithm>
+
 #include "runtime/cuda/module/kernels.h"
 #include "runtime/cuda/module/operands.h"
 #include "runtime/ops/causal_conv.h"
+#include "runtime/ops/column_sum_device.h"
 #include "runtime/ops/documents_device.h"
+#include "runtime/ops/sigmoid_device.h"
 
-// Rows are those of tokens, in the order of their documents. Neighbouring threads take neighbouring channels. The taps before a
-// position were read by the rows before it, and come from a cache; so do the outputs after it, which the backward makes again for
-// each of the positions that they came from.
+// A thread keeps to a few neighbouring channels and goes down a slice of the positions, in the order of their documents. What it
+// read of the positions before stays in its registers, and so do, in the backward, the gradients of these positions that later
+// ones still add to, and the sums for the weight. So everything crosses the memory once, as the cost says, but for the positions
+// around a slice, which neighbours read as well, and some MB of partial sums.
 namespace tandem {
 namespace {
+
+constexpr int threads_of_conv = 128;
+constexpr int rows_ahead = 4;  ///< whose loads are under way
 
 template <typename Element>
 struct Convolution {
   const Element *x, *weight;
   std::int64_t positions, batch, width, weight_columns;
   int taps;
-  std::int64_t first_column;
+  std::int64_t first_column, channels;
   bool biased;
   std::int64_t first_row[3], rows[3];  ///< of the runs of channels
   TokenOrder order;
+  std::int64_t slice;  ///< positions of one
 
-  TANDEM_DEVICE std::int64_t place(std::int64_t t, std::int64_t b) const { return order.position(b, t) * batch + b; }
-  TANDEM_DEVICE float input(std::int64_t t, std::int64_t b, std::int64_t channel) const {
-    return to_float(x[place(t, b) * width + first_column + channel]);
+  TANDEM_DEVICE std::int64_t place(std::int64_t t) const { return order.position(blockIdx.z, t) * batch + blockIdx.z; }
+  TANDEM_DEVICE std::int64_t at_input(std::int64_t t, std::int64_t channel) const {
+    return place(t) * width + first_column + channel;
   }
-  TANDEM_DEVICE int first_tap(std::int64_t t, std::int64_t b) const {
-    const std::int64_t before = order.before(b, t);
-    return before < taps - 1 ? static_cast<int>(taps - 1 - before) : 0;
+  TANDEM_DEVICE std::int64_t at_output(std::int64_t t, std::int64_t channel) const { return place(t) * channels + channel; }
+  /// How many positions back the taps of a position reach.
+  TANDEM_DEVICE int reach(std::int64_t t) const {
+    return static_cast<int>(smaller(order.before(blockIdx.z, t), std::int64_t{taps - 1}));
   }
-  TANDEM_DEVICE const Element* row(std::int64_t channel) const { return weight + row_of(channel) * weight_columns; }
   TANDEM_DEVICE std::int64_t row_of(std::int64_t channel) const {
     if (channel < rows[0]) return first_row[0] + channel;
     channel -= rows[0];
     return channel < rows[1] ? first_row[1] + channel : first_row[2] + channel - rows[1];
   }
-  TANDEM_DEVICE float sum(std::int64_t t, std::int64_t b, std::int64_t channel) const {
-    const Element* const w = row(channel);
-    float result = biased ? to_float(w[taps]) : 0.0F;
-    for (int j = first_tap(t, b); j < taps; ++j) result += to_float(w[j]) * input(t - taps + 1 + j, b, channel);
-    return result;
-  }
-  /// The gradient before the activation.
-  TANDEM_DEVICE float inner(const Element* dy, std::int64_t t, std::int64_t b, std::int64_t channel,
-                            std::int64_t channels) const {
-    const float z = sum(t, b, channel), sigmoid = 1 / (1 + expf(-z));
-    return to_float(dy[place(t, b) * channels + channel]) * sigmoid * (1 + z * (1 - sigmoid));
-  }
 };
 
-template <typename Element>
-struct Forward {
-  static constexpr int vector = 1;
-  Convolution<Element> convolution;
-  Element* y;
-  std::int64_t channels;
+/// Of n channels and up to `most` taps: the weights by how many positions a tap reaches back, and the inputs as far back.
+template <int n, int most>
+struct ChannelsOfThread {
+  float weights[most][n] = {}, bias[n] = {}, inputs[most][n] = {};
 
-  template <int n>
-  TANDEM_DEVICE void at(std::int64_t row, std::int64_t channel) const {
-    const std::int64_t t = row / convolution.batch, b = row % convolution.batch;
-    const float z = convolution.sum(t, b, channel);
-    y[convolution.place(t, b) * channels + channel] = from_float<Element>(z / (1 + expf(-z)));
-  }
-};
-
-template <typename Element>
-struct InputGradient {
-  static constexpr int vector = 1;
-  Convolution<Element> convolution;
-  const Element* dy;
-  Element* dx;
-  std::int64_t channels;
-
-  template <int n>
-  TANDEM_DEVICE void at(std::int64_t row, std::int64_t channel) const {
-    const Convolution<Element>& c = convolution;
-    const std::int64_t t = row / c.batch, b = row % c.batch;
-    const Element* const w = c.row(channel);
-    float sum = 0;
-    for (int j = 0; j < c.taps; ++j) {
-      const std::int64_t ahead = c.taps - 1 - j, later = t + ahead;
-      if (later < c.positions && c.order.reaches_back(b, later, ahead))
-        sum += to_float(w[j]) * c.inner(dy, later, b, channel, channels);
+  template <typename Element>
+  TANDEM_DEVICE ChannelsOfThread(const Convolution<Element>& c, std::int64_t channel, std::int64_t first) {
+#pragma unroll
+    for (int i = 0; i < n; ++i) {
+      const Element* const row = c.weight + c.row_of(channel + i) * c.weight_columns;
+#pragma unroll
+      for (int back = 0; back < most; ++back)
+        if (back < c.taps) weights[back][i] = to_float(row[c.taps - 1 - back]);
+      if (c.biased) bias[i] = to_float(row[c.taps]);
     }
-    dx[c.place(t, b) * c.width + c.first_column + channel] = from_float<Element>(sum);
+#pragma unroll
+    for (int back = 1; back < most; ++back)
+      if (back < c.taps && first >= back) load(c.x + c.at_input(first - back, channel), inputs[back - 1]);
   }
-};
 
-constexpr int channels_of_block = 32, rows_of_conv_block = 16;
-
-template <typename Element, typename Gradient>
-__global__ void conv_weight_gradient_kernel(Convolution<Element> c, const Element* dy, Gradient* dweight, std::int64_t channels) {
-  TANDEM_SHARED(float, sums, channels_of_block* rows_of_conv_block);
-  const std::int64_t channel = std::int64_t{blockIdx.x} * channels_of_block + threadIdx.x;
-  float of_taps[most_taps + 1] = {};
-  if (channel < channels) {
-    for (std::int64_t row = threadIdx.y; row < c.positions * c.batch; row += rows_of_conv_block) {
-      const std::int64_t t = row / c.batch, b = row % c.batch;
-      const float d = c.inner(dy, t, b, channel, channels);
-      const int first = c.first_tap(t, b);
-      for (int j = 0; j < c.taps; ++j)
-        if (j >= first) of_taps[j] += d * c.input(t - c.taps + 1 + j, b, channel);
-      of_taps[c.taps] += d;
+  /// Goes to the next position, of such inputs.
+  TANDEM_DEVICE void next(const float (&x)[n]) {
+#pragma unroll
+    for (int i = 0; i < n; ++i) {
+#pragma unroll
+      for (int back = most - 1; back > 0; --back) inputs[back][i] = inputs[back - 1][i];
+      inputs[0][i] = x[i];
     }
   }
-  for (int j = 0; j < c.weight_columns; ++j) {
-    __syncthreads();
-    sums[threadIdx.y * channels_of_block + threadIdx.x] = of_taps[j];
-    __syncthreads();
-    if (threadIdx.y != 0 || channel >= channels) continue;
-    float sum = 0;
-    for (int i = 0; i < rows_of_conv_block; ++i) sum += sums[i * channels_of_block + static_cast<int>(threadIdx.x)];
-    Gradient& out = dweight[c.row_of(channel) * c.weight_columns + j];
-    out = from_float<Gradient>(to_float(out) + sum);
+  TANDEM_DEVICE void convolve(int reach, float (&z)[n]) const {
+#pragma unroll
+    for (int i = 0; i < n; ++i) z[i] = bias[i];
+#pragma unroll
+    for (int back = most - 1; back >= 0; --back) {
+      if (back > reach) continue;
+#pragma unroll
+      for (int i = 0; i < n; ++i) z[i] += weights[back][i] * inputs[back][i];
+    }
+  }
+};
+
+template <int n, int most, typename Element>
+__global__ void __launch_bounds__(threads_of_conv) causal_conv_kernel(Convolution<Element> c, Element* y) {
+  const std::int64_t channel = (std::int64_t{blockIdx.x} * threads_of_conv + threadIdx.x) * n;
+  if (channel >= c.channels) return;
+  const std::int64_t first = blockIdx.y * c.slice, end = smaller(first + c.slice, c.positions);
+  constexpr int bytes = n * static_cast<int>(sizeof(Element));
+  ChannelsOfThread<n, most> channels(c, channel, first);
+  alignas(widest_access) Element raw[rows_ahead][n];
+#pragma unroll
+  for (int i = 0; i < rows_ahead; ++i)
+    if (first + i < end) copy_aligned<bytes>(raw[i], c.x + c.at_input(first + i, channel));
+  for (std::int64_t begin = first; begin < end; begin += rows_ahead) {
+#pragma unroll
+    for (int i = 0; i < rows_ahead; ++i) {
+      const std::int64_t t = begin + i;
+      if (t >= end) continue;
+      float x[n], z[n];
+#pragma unroll
+      for (int j = 0; j < n; ++j) x[j] = to_float(raw[i][j]);
+      if (t + rows_ahead < end) copy_aligned<bytes>(raw[i], c.x + c.at_input(t + rows_ahead, channel));
+      channels.next(x);
+      channels.convolve(c.reach(t), z);
+#pragma unroll
+      for (int j = 0; j < n; ++j) z[j] *= sigmoid_fast(z[j]);
+      store(y + c.at_output(t, channel), z);
+    }
   }
 }
 
+/// partial [slices][batch][weight's columns][channels]: a thread's share of the weight's gradient.
+template <int n, int most, typename Element>
+__global__ void __launch_bounds__(threads_of_conv)
+    causal_conv_backward_kernel(Convolution<Element> c, const Element* dy, Element* dx, float* partial) {
+  const std::int64_t channel = (std::int64_t{blockIdx.x} * threads_of_conv + threadIdx.x) * n;
+  if (channel >= c.channels) return;
+  // The gradient of a position is complete `most` - 1 positions later.
+  const std::int64_t first = blockIdx.y * c.slice, end = smaller(first + c.slice, c.positions), last = end + most - 1;
+  const std::int64_t read_end = smaller(last, c.positions);
+  constexpr int bytes = n * static_cast<int>(sizeof(Element));
+  ChannelsOfThread<n, most> channels(c, channel, first);
+  float gradients[most][n] = {}, dweights[most][n] = {}, dbias[n] = {};
+  alignas(widest_access) Element raw[rows_ahead][n], raw_dy[rows_ahead][n];
+#pragma unroll
+  for (int i = 0; i < rows_ahead; ++i) {
+    if (first + i >= read_end) continue;
+    copy_aligned<bytes>(raw[i], c.x + c.at_input(first + i, channel));
+    copy_aligned<bytes>(raw_dy[i], dy + c.at_output(first + i, channel));
+  }
+  for (std::int64_t begin = first; begin < last; begin += rows_ahead) {
+#pragma unroll
+    for (int i = 0; i < rows_ahead; ++i) {
+      const std::int64_t t = begin + i;
+#pragma unroll
+      for (int j = 0; j < n; ++j) {
+#pragma unroll
+        for (int back = most - 1; back > 0; --back) gradients[back][j] = gradients[back - 1][j];
+        gradients[0][j] = 0;
+      }
+      if (t < read_end) {
+        float x[n], d[n], z[n];
+#pragma unroll
+        for (int j = 0; j < n; ++j) {
+          x[j] = to_float(raw[i][j]);
+          d[j] = to_float(raw_dy[i][j]);
+        }
+        if (t + rows_ahead < read_end) {
+          copy_aligned<bytes>(raw[i], c.x + c.at_input(t + rows_ahead, channel));
+          copy_aligned<bytes>(raw_dy[i], dy + c.at_output(t + rows_ahead, channel));
+        }
+        const int reach = c.reach(t);
+        channels.next(x);
+        channels.convolve(reach, z);
+#pragma unroll
+        for (int j = 0; j < n; ++j) {
+          const float sigmoid = sigmoid_fast(z[j]);
+          d[j] *= sigmoid * (1 + z[j] * (1 - sigmoid));
+          if (t < end) dbias[j] += d[j];
+        }
+#pragma unroll
+        for (int back = 0; back < most; ++back) {
+          if (back > reach) continue;
+#pragma unroll
+          for (int j = 0; j < n; ++j) {
+            gradients[back][j] += channels.weights[back][j] * d[j];
+            if (t < end) dweights[back][j] += channels.inputs[back][j] * d[j];
+          }
+        }
+      }
+      const std::int64_t complete = t - (most - 1);
+      if (complete >= first && complete < end) store(dx + c.at_input(complete, channel), gradients[most - 1]);
+    }
+  }
+  float* const mine = partial + (std::int64_t{blockIdx.y} * gridDim.z + blockIdx.z) * c.weight_columns * c.channels + channel;
+#pragma unroll
+  for (int back = 0; back < most; ++back)
+    if (back < c.taps) store(mine + (c.taps - 1 - back) * c.channels, dweights[back]);
+  if (c.biased) store(mine + c.taps * c.channels, dbias);
+}
+
+template <typename Element, typename Gradient>
+__global__ void conv_weight_gradient_kernel(Convolution<Element> c, const float* partial, int rows, Gradient* dweight) {
+  const std::int64_t column = std::int64_t{blockIdx.x} * panel + threadIdx.x, columns = c.weight_columns * c.channels;
+  const float sum = sum_of_rows(partial, rows, columns, column);
+  if (threadIdx.y != 0 || column >= columns) return;
+  const std::int64_t tap = column / c.channels, channel = column - tap * c.channels;
+  Gradient& out = dweight[c.row_of(channel) * c.weight_columns + tap];
+  out = from_float<Gradient>(to_float(out) + sum);
+}
+
+/// The channels of a thread: 8 bytes of them.
 template <typename Element>
-Convolution<Element> convolution_of(const Queue& queue, const DeviceTensor& x, const DeviceTensor& weight,
-                                    const CausalConvAttributes& attributes) {
+constexpr int channels_of_thread = static_cast<int>(8 / sizeof(Element));
+
+std::int64_t slices_of_conv(const Shape& x, std::int64_t channels, std::int64_t of_thread) {
+  const std::int64_t threads = round_up(divide_up(channels, of_thread), std::int64_t{threads_of_conv}) * x[1];
+  constexpr std::int64_t shortest = 32;  // the positions around a slice are read and computed twice
+  return partial_rows(divide_up(x[0], shortest), threads);
+}
+
+template <typename Element>
+Convolution<Element> convolution_of(const Queue& queue, Scratch& scratch, const DeviceTensor& x, const DeviceTensor& weight,
+                                    std::int64_t channels, const CausalConvAttributes& attributes) {
   const std::int64_t columns = columns_of(weight.shape);
-  Scratch scratch(queue);
   return {x.template as<const Element>(),
           weight.template as<const Element>(),
           x.shape[0],
@@ -128,10 +216,33 @@ Convolution<Element> convolution_of(const Queue& queue, const DeviceTensor& x, c
           columns,
           static_cast<int>(columns - (attributes.biased ? 1 : 0)),
           attributes.first_column,
+          channels,
           attributes.biased,
           {attributes.row[0], attributes.row[1], attributes.row[2]},
           {attributes.rows[0], attributes.rows[1], attributes.rows[2]},
-          put_order("causal_conv", queue, scratch, attributes.documents, x.shape[0], x.shape[1])};
+          put_order("causal_conv", queue, scratch, attributes.documents, x.shape[0], x.shape[1]),
+          x.shape[0]};
+}
+
+/// Calls visit(Sizes<n, most>{}) with the channels of a thread and the most taps that a kernel is compiled for.
+template <int n, int most>
+struct ConvSizes {};
+template <typename Element, typename Visit>
+void with_conv_sizes(const Convolution<Element>& c, std::initializer_list<DeviceTensor> tensors, Visit visit) {
+  constexpr int n = channels_of_thread<Element>, few_taps = 4, all_taps = static_cast<int>(most_taps);
+  const bool aligned = c.width % n == 0 && c.first_column % n == 0 && c.channels % n == 0 && are_aligned(tensors, n);
+  if (!aligned) return visit(ConvSizes<1, all_taps>{});
+  if (c.taps <= few_taps) return visit(ConvSizes<n, few_taps>{});
+  visit(ConvSizes<n, all_taps>{});
+}
+
+/// Cuts the positions into slices; returns their grid.
+template <typename Element>
+Grid cut(Convolution<Element>& c, std::int64_t n) {
+  c.slice = divide_up(c.positions, slices_of_conv(Shape(c.positions, c.batch, c.width), c.channels, n));
+  return {dim3(blocks_along_x(divide_up(c.channels, n * threads_of_conv)), static_cast<unsigned>(divide_up(c.positions, c.slice)),
+               static_cast<unsigned>(c.batch)),
+          dim3(threads_of_conv)};
 }
 
 }  // namespace
@@ -140,9 +251,12 @@ void causal_conv_device(Queue& queue, std::span<const DeviceTensor> operands, co
   const auto [x, weight, y] = checked<3>(OpKind::causal_conv, operands, any);
   expect_types(of_one_type(x, weight, y), "a convolution's operands are of one type");
   with_type(x.dtype, [&, x = x, weight = weight, y = y]<typename Element>(Type<Element>) {
-    const Forward<Element> body{convolution_of<Element>(queue, x, weight, std::get<CausalConvAttributes>(any)),
-                                y.template as<Element>(), columns_of(y.shape)};
-    launch_by_rows("causal_conv", queue, rows_of(y.shape), columns_of(y.shape), false, body);
+    Scratch scratch(queue);
+    auto c = convolution_of<Element>(queue, scratch, x, weight, columns_of(y.shape), std::get<CausalConvAttributes>(any));
+    with_conv_sizes(c, {x, y}, [&, y = y]<int n, int most>(ConvSizes<n, most>) {
+      const Grid grid = cut(c, n);
+      launch("causal_conv", queue, grid, causal_conv_kernel<n, most, Element>, c, y.template as<Element>());
+    });
   });
 }
 
@@ -151,25 +265,33 @@ std::size_t causal_conv_scratch(std::span<const OperandType> operands, const OpA
   return token_order_scratch(std::get<CausalConvAttributes>(any).documents, x[0], x[1]);
 }
 
-std::size_t causal_conv_backward_scratch(std::span<const OperandType> operands, const OpAttributes& any) {
-  return causal_conv_scratch(operands, any);
-}
-
 void causal_conv_backward_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any) {
   const auto [x, weight, dy, dx, dweight] = checked<5>(OpKind::causal_conv_backward, operands, any);
   expect_types(of_one_type(x, weight, dy, dx), "a convolution's operands are of one type, but for the weight's gradient");
-  const std::int64_t channels = columns_of(dy.shape);
   with_type(x.dtype, [&, x = x, weight = weight, dy = dy, dx = dx, dweight = dweight]<typename Element>(Type<Element>) {
-    const auto convolution = convolution_of<Element>(queue, x, weight, std::get<CausalConvAttributes>(any));
-    const InputGradient<Element> body{convolution, dy.template as<const Element>(), dx.template as<Element>(), channels};
-    launch_by_rows("causal_conv_backward", queue, rows_of(dy.shape), channels, false, body);
-    with_type(dweight.dtype, [&]<typename Gradient>(Type<Gradient>) {
-      launch("causal_conv_backward", queue,
-             {dim3(blocks_along_x(divide_up(channels, channels_of_block))), dim3(channels_of_block, rows_of_conv_block)},
-             conv_weight_gradient_kernel<Element, Gradient>, convolution, dy.template as<const Element>(),
-             dweight.template as<Gradient>(), channels);
+    Scratch scratch(queue);
+    auto c = convolution_of<Element>(queue, scratch, x, weight, columns_of(dy.shape), std::get<CausalConvAttributes>(any));
+    with_conv_sizes(c, {x, dy, dx}, [&, dy = dy, dx = dx, dweight = dweight]<int n, int most>(ConvSizes<n, most>) {
+      const Grid grid = cut(c, n);
+      const std::int64_t rows = std::int64_t{grid.blocks.y} * grid.blocks.z, columns = c.weight_columns * c.channels;
+      auto* const partial = static_cast<float*>(scratch.take(static_cast<std::size_t>(rows * columns) * sizeof(float)));
+      launch("causal_conv_backward", queue, grid, causal_conv_backward_kernel<n, most, Element>, c,
+             dy.template as<const Element>(), dx.template as<Element>(), partial);
+      with_type(dweight.dtype, [&]<typename Gradient>(Type<Gradient>) {
+        launch("causal_conv_backward", queue, {dim3(blocks_along_x(divide_up(columns, panel))), dim3(panel, panel)},
+               conv_weight_gradient_kernel<Element, Gradient>, c, partial, static_cast<int>(rows),
+               dweight.template as<Gradient>());
+      });
     });
   });
+}
+
+std::size_t causal_conv_backward_scratch(std::span<const OperandType> operands, const OpAttributes& any) {
+  const Shape& x = operands[0].shape;
+  const std::int64_t channels = columns_of(operands[2].shape), columns = columns_of(operands[1].shape) * channels;
+  const std::int64_t rows = slices_of_conv(x, channels, 8 / size_of(operands[0].dtype)) * x[1];
+  return scratch_piece(causal_conv_scratch(operands, any)) +
+         scratch_piece(static_cast<std::size_t>(rows * columns) * sizeof(float));
 }
 
 }  // namespace tandem

@@ -34,16 +34,22 @@ TANDEM_DEVICE float sum_of_column(float value) {
   return sum;
 }
 
-/// out [columns] += the sum of partial [rows][columns] over the rows.
-template <typename Element>
-__global__ void add_rows_kernel(const float* partial, int rows, std::int64_t columns, Element* out) {
-  const std::int64_t column = std::int64_t{blockIdx.x} * panel + threadIdx.x;
+/// The sum of a column of partial [rows][columns], to the threads with threadIdx.y = 0, which have the column 32 blockIdx.x +
+/// threadIdx.x. All threads of the block call it.
+TANDEM_DEVICE float sum_of_rows(const float* partial, int rows, std::int64_t columns, std::int64_t column) {
   float sum = 0;
   if (column < columns) {
 #pragma unroll 8
     for (int row = static_cast<int>(threadIdx.y); row < rows; row += panel) sum += partial[row * columns + column];
   }
-  sum = sum_of_column(sum);
+  return sum_of_column(sum);
+}
+
+/// out [columns] += the sum of partial [rows][columns] over the rows.
+template <typename Element>
+__global__ void add_rows_kernel(const float* partial, int rows, std::int64_t columns, Element* out) {
+  const std::int64_t column = std::int64_t{blockIdx.x} * panel + threadIdx.x;
+  const float sum = sum_of_rows(partial, rows, columns, column);
   if (threadIdx.y == 0 && column < columns) out[column] = from_float<Element>(to_float(out[column]) + sum);
 }
 

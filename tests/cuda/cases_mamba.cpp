@@ -108,6 +108,9 @@ std::vector<OperationCase> mamba_cases() {
   for (const DType type : trained_types) {
     append_conv(cases, type, Shape(9, 2, 50), {.first_column = 3, .row = {5, 40, 0}, .rows = {20, 5, 5}, .biased = true}, 4);
     append_conv(cases, type, Shape(3, 1, 7), {.first_column = 0, .row = {0, 0, 0}, .rows = {7, 0, 0}, .biased = false}, 5);
+    for (const int taps : {2, 4, 6})  // vectors of channels, several slices of positions
+      append_conv(cases, type, Shape(75, 2, 48), {.first_column = 8, .row = {5, 30, 22}, .rows = {16, 8, 8}, .biased = taps > 2},
+                  taps);
     append_scan(cases, type, {.head_dim = 8, .groups = 2, .state = 6, .chunk = 4, .first_head = 2}, 11, 4, 6);
     append_scan(cases, type, {.head_dim = 5, .groups = 1, .state = 16, .chunk = 16, .first_head = 0}, 7, 3, 3);
     append_rule(cases, type, {.key_heads = 2, .key_dim = 8, .value_dim = 6, .chunk = 4, .first_head = 2}, 11, 4, 6);
@@ -116,6 +119,8 @@ std::vector<OperationCase> mamba_cases() {
       const int positions = documents.sequence;
       append_conv(cases, type, Shape(positions, 2, 9),
                   {.first_column = 1, .row = {0, 0, 0}, .rows = {8, 0, 0}, .biased = true, .documents = documents}, 4);
+      append_conv(cases, type, Shape(positions, 2, 16),
+                  {.first_column = 4, .row = {0, 0, 0}, .rows = {12, 0, 0}, .biased = true, .documents = documents}, 3);
       append_scan(cases, type, {.head_dim = 8, .groups = 2, .state = 6, .chunk = 4, .first_head = 2, .documents = documents},
                   positions, 4, 6);
       append_rule(cases, type,
