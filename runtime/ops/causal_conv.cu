@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "runtime/cuda/module/kernels.h"
+#include "runtime/cuda/module/occupancy.h"
 #include "runtime/cuda/module/operands.h"
 #include "runtime/ops/causal_conv.h"
 #include "runtime/ops/column_sum_device.h"
@@ -236,11 +237,14 @@ void with_conv_sizes(const Convolution<Element>& c, std::initializer_list<Device
   visit(ConvSizes<n, all_taps>{});
 }
 
-/// Cuts the positions into slices; returns their grid.
-template <typename Element>
-Grid cut(Convolution<Element>& c, std::int64_t n) {
-  c.slice = divide_up(c.positions, slices_of_conv(Shape(c.positions, c.batch, c.width), c.channels, n));
-  return {dim3(blocks_along_x(divide_up(c.channels, n * threads_of_conv)), static_cast<unsigned>(divide_up(c.positions, c.slice)),
+/// Cuts the positions into slices for the kernel; returns their grid.
+template <typename Element, typename... Parameters>
+Grid cut(const Queue& queue, Convolution<Element>& c, std::int64_t n, void (*kernel)(Parameters...)) {
+  const std::int64_t along_channels = divide_up(c.channels, n * threads_of_conv);
+  const std::int64_t most = slices_of_conv(Shape(c.positions, c.batch, c.width), c.channels, n);
+  c.slice =
+      divide_up(c.positions, slices_at_once(blocks_at_once(queue, kernel, threads_of_conv), along_channels * c.batch, most));
+  return {dim3(blocks_along_x(along_channels), static_cast<unsigned>(divide_up(c.positions, c.slice)),
                static_cast<unsigned>(c.batch)),
           dim3(threads_of_conv)};
 }
@@ -254,8 +258,9 @@ void causal_conv_device(Queue& queue, std::span<const DeviceTensor> operands, co
     Scratch scratch(queue);
     auto c = convolution_of<Element>(queue, scratch, x, weight, columns_of(y.shape), std::get<CausalConvAttributes>(any));
     with_conv_sizes(c, {x, y}, [&, y = y]<int n, int most>(ConvSizes<n, most>) {
-      const Grid grid = cut(c, n);
-      launch("causal_conv", queue, grid, causal_conv_kernel<n, most, Element>, c, y.template as<Element>());
+      auto* const kernel = causal_conv_kernel<n, most, Element>;
+      const Grid grid = cut(queue, c, n, kernel);
+      launch("causal_conv", queue, grid, kernel, c, y.template as<Element>());
     });
   });
 }
@@ -272,11 +277,11 @@ void causal_conv_backward_device(Queue& queue, std::span<const DeviceTensor> ope
     Scratch scratch(queue);
     auto c = convolution_of<Element>(queue, scratch, x, weight, columns_of(dy.shape), std::get<CausalConvAttributes>(any));
     with_conv_sizes(c, {x, dy, dx}, [&, dy = dy, dx = dx, dweight = dweight]<int n, int most>(ConvSizes<n, most>) {
-      const Grid grid = cut(c, n);
+      auto* const kernel = causal_conv_backward_kernel<n, most, Element>;
+      const Grid grid = cut(queue, c, n, kernel);
       const std::int64_t rows = std::int64_t{grid.blocks.y} * grid.blocks.z, columns = c.weight_columns * c.channels;
       auto* const partial = static_cast<float*>(scratch.take(static_cast<std::size_t>(rows * columns) * sizeof(float)));
-      launch("causal_conv_backward", queue, grid, causal_conv_backward_kernel<n, most, Element>, c,
-             dy.template as<const Element>(), dx.template as<Element>(), partial);
+      launch("causal_conv_backward", queue, grid, kernel, c, dy.template as<const Element>(), dx.template as<Element>(), partial);
       with_type(dweight.dtype, [&]<typename Gradient>(Type<Gradient>) {
         launch("causal_conv_backward", queue, {dim3(blocks_along_x(divide_up(columns, panel))), dim3(panel, panel)},
                conv_weight_gradient_kernel<Element, Gradient>, c, partial, static_cast<int>(rows),

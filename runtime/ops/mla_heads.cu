@@ -28,10 +28,20 @@ struct Sizes {
 /// `rows` runs of `length` elements from one side to the other, by the threads of a block.
 template <int n, typename Element>
 TANDEM_DEVICE void copy_runs(const Element* from, int from_stride, Element* to, int to_stride, int rows, int length) {
-  const int per_row = length / n;
-  for (int i = static_cast<int>(threadIdx.x); i < rows * per_row; i += threads_of_token) {
-    const int row = i / per_row, column = i % per_row * n;
-    copy_aligned<n* static_cast<int>(sizeof(Element))>(to + row * to_stride + column, from + row * from_stride + column);
+  constexpr int at_once = 4, bytes = n * static_cast<int>(sizeof(Element));
+  const int per_row = length / n, all = rows * per_row;
+  alignas(widest_access) Element raw[at_once][n];  // all under way before the first is stored
+  for (int first = static_cast<int>(threadIdx.x); first < all; first += at_once * threads_of_token) {
+#pragma unroll
+    for (int k = 0; k < at_once; ++k) {
+      const int i = first + k * threads_of_token, row = i / per_row;
+      if (i < all) copy_aligned<bytes>(raw[k], from + row * from_stride + (i - row * per_row) * n);
+    }
+#pragma unroll
+    for (int k = 0; k < at_once; ++k) {
+      const int i = first + k * threads_of_token, row = i / per_row;
+      if (i < all) copy_aligned<bytes>(to + row * to_stride + (i - row * per_row) * n, raw[k]);
+    }
   }
 }
 
@@ -94,16 +104,23 @@ __global__ void __launch_bounds__(threads_of_token)
   Element* const heads = dx + first_head * of_x;
   copy_runs<n>(keys, of_key, heads, of_x, size.heads, size.nope);
   copy_runs<n>(dv + first_head * size.value, size.value, heads + size.nope, of_x, size.heads, size.value);
-  for (int i = static_cast<int>(threadIdx.x); i < size.rope; i += threads_of_token) {
+  // Several threads sum the heads of one element: as many as there are for each.
+  const int of_element = size.rope > 0 && size.rope < threads_of_token ? threads_of_token / size.rope : 1;
+  for (int i = static_cast<int>(threadIdx.x); i < of_element * size.rope; i += threads_of_token) {
+    const int group = i / size.rope, element = i - group * size.rope;
     float sum = 0;
 #pragma unroll 8
-    for (int head = 0; head < size.heads; ++head) sum += to_float(keys[head * of_key + size.nope + i]);
+    for (int head = group; head < size.heads; head += of_element) sum += to_float(keys[head * of_key + size.nope + element]);
     sums[i] = sum;
   }
   __syncthreads();
   Element* const to = drope + std::int64_t{blockIdx.x} * size.rope;
   for (int i = static_cast<int>(threadIdx.x); i < half; i += threads_of_token) {
-    float low[1] = {sums[i]}, high[1] = {sums[i + half]};
+    float low[1] = {}, high[1] = {};
+    for (int group = 0; group < of_element; ++group) {
+      low[0] += sums[group * size.rope + i];
+      high[0] += sums[group * size.rope + i + half];
+    }
     turn(low, high, cos_of + i, sin_of + i);
     store(to + i, low);
     store(to + i + half, high);

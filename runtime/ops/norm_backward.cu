@@ -2,6 +2,7 @@
 
 #include "runtime/cuda/module/kernels.h"
 #include "runtime/cuda/module/launch.h"
+#include "runtime/cuda/module/occupancy.h"
 #include "runtime/cuda/module/operands.h"
 #include "runtime/ops/column_sum_device.h"
 #include "runtime/ops/norm_row_device.h"
@@ -157,10 +158,12 @@ void norm_backward_device(Queue& queue, std::span<const DeviceTensor> operands, 
           return;
         }
         const RowLayout layout(width / vector_of<Element>);
-        const std::int64_t blocks = partial_sums(rows, layout);
+        std::int64_t blocks = partial_sums(rows, layout);
         auto* const partial = static_cast<float*>(queue.scratch);
         with_chunks(layout, [&]<int chunks>(Chunks<chunks>) {
-          launch("norm_backward", queue, {dim3(blocks_along_x(blocks)), dim3(static_cast<unsigned>(layout.threads))},
+          const auto threads = static_cast<unsigned>(layout.threads);
+          blocks = slices_at_once(blocks_at_once(queue, norm_backward_kernel<kind, Element, chunks>, threads), 1, blocks);
+          launch("norm_backward", queue, {dim3(blocks_along_x(blocks)), dim3(threads)},
                  norm_backward_kernel<kind, Element, chunks>, in, w, gradient, out, partial, rows, static_cast<int>(width),
                  attributes.epsilon);
         });

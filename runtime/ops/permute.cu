@@ -48,15 +48,23 @@ struct Combine {
 
   template <int n>
   TANDEM_DEVICE void at(std::int64_t token, std::int64_t column) const {
+    constexpr int at_once = 4;  // choices whose rows are under way
     float sum[n] = {};
-#pragma unroll 4
-    for (int j = 0; j < choices; ++j) {
-      const std::int32_t slot = slots[token * choices + j];
-      if (slot < 0) continue;
-      const float weight = weighted ? gates[token * choices + j] : 1.0F;
-      float values[n];
-      load(rows + slot * width + column, values);
-      for (int i = 0; i < n; ++i) sum[i] += weight * values[i];
+    for (int first = 0; first < choices; first += at_once) {
+      std::int32_t slot[at_once];
+      float values[at_once][n];
+#pragma unroll
+      for (int j = 0; j < at_once; ++j) slot[j] = first + j < choices ? slots[token * choices + first + j] : -1;
+#pragma unroll
+      for (int j = 0; j < at_once; ++j)
+        if (slot[j] >= 0) load(rows + slot[j] * width + column, values[j]);
+#pragma unroll
+      for (int j = 0; j < at_once; ++j) {
+        if (slot[j] < 0) continue;
+        const float weight = weighted ? gates[token * choices + first + j] : 1.0F;
+#pragma unroll
+        for (int i = 0; i < n; ++i) sum[i] += weight * values[j][i];
+      }
     }
     store(y + token * width + column, sum);
   }

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "runtime/cuda/module/kernels.h"
+#include "runtime/cuda/module/occupancy.h"
 #include "runtime/cuda/module/operands.h"
 #include "runtime/ops/column_sum_device.h"
 #include "runtime/ops/row_team_device.h"
@@ -246,12 +247,12 @@ void split_norm_backward_device(Queue& queue, std::span<const DeviceTensor> oper
                                                 gated ? of.other(3).template as<Element>() : nullptr};
     constexpr int vector = vector_of<Element>;
     const bool aligned = of.have_vectors<Element>(columns);
-    const std::int64_t slices = slices_of_split_norm(rows, columns, vector);
+    auto* const kernel = aligned ? split_norm_backward_kernel<vector, Element> : split_norm_backward_kernel<1, Element>;
+    const std::int64_t along_row = divide_up(columns, (aligned ? vector : 1) * threads_of_columns);
+    const std::int64_t slices =
+        slices_at_once(blocks_at_once(queue, kernel, threads_of_columns), along_row, slices_of_split_norm(rows, columns, vector));
     auto* const partial = static_cast<float*>(queue.scratch);
-    const dim3 blocks(blocks_along_x(divide_up(columns, (aligned ? vector : 1) * threads_of_columns)),
-                      static_cast<unsigned>(slices));
-    launch(name, queue, {blocks, dim3(threads_of_columns)},
-           aligned ? split_norm_backward_kernel<vector, Element> : split_norm_backward_kernel<1, Element>,
+    launch(name, queue, {dim3(blocks_along_x(along_row), static_cast<unsigned>(slices)), dim3(threads_of_columns)}, kernel,
            of.normed<Element>(any), gradients, rows, partial);
     with_type(dweight.dtype, [&]<typename Gradient>(Type<Gradient>) {
       launch_add_rows(name, queue, partial, slices, columns, dweight.template as<Gradient>());
