@@ -8,7 +8,7 @@ rm -rf "$bundle"
 mkdir -p "$bundle/lib"
 for program in tandem tandem-run gpu_test tandem_cuda.so; do
   [[ -e build/release/$program ]] || { printf 'bundle: no build/release/%s; ./dev build all makes it\n' "$program" >&2; exit 1; }
-  strip --strip-debug -o "$bundle/$program" "build/release/$program" # symbols stay, for whoever looks for the place of a crash
+  strip -o "$bundle/$program" "build/release/$program"
 done
 chmod +x "$bundle"/*
 # run.sh refuses programs that were made of other sources than those beside it, which it can tell without git.
@@ -24,6 +24,6 @@ ldd build/release/tandem build/release/gpu_test build/release/tandem-run | awk '
   grep -vE '/(lib(c|m|dl|rt|pthread|resolv|gcc_s)\.so|libcu|libnv)' | xargs cp -t "$bundle/lib"
 cp -L "$(ldconfig -p | awk '$1 == "libopenblas.so.0" { print $NF; exit }')" "$bundle/lib" # opened at its first use
 strip "$bundle"/lib/* 2>/dev/null || true
-tar -C build -czf "$bundle.tar.gz" gpu-bundle # not xz, which a bare machine may lack
+tar -C build -c gpu-bundle | gzip -9 >"$bundle.tar.gz" # not xz, which a bare machine may lack
 rm -rf "$bundle"
 du -h "$bundle.tar.gz"
