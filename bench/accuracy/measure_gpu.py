@@ -6,7 +6,6 @@ In a step: the same kernel alone and between loads that draw the power of a trai
 the share of its speed that it keeps there. Prints CSV; takes half a minute.
 """
 import statistics
-import time
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -34,15 +33,12 @@ def seconds(run, runs, batches, before=lambda: None):
     return statistics.median(times)
 
 
-def cool():
-    torch.cuda.synchronize()
-    time.sleep(0.02)
-
-
 def alone(run):
-    run()
-    once = seconds(run, 1, 1, cool)
-    return seconds(run, max(1, min(20, int(2e-3 / once))), 5, cool)
+    """Not after a pause, from which clocks would rise first."""
+    for _ in range(3):
+        run()
+    once = seconds(run, 1, 1)
+    return seconds(run, max(1, min(20, int(2e-3 / once))), 5)
 
 
 def attention_passes(sequence, micro_batch, heads, width, causal):
@@ -67,21 +63,16 @@ def attention_alone():
 
 
 class Load:
-    """Products for three quarters of the time and copies for the rest."""
+    """Large products on end, in bf16 or in fp8."""
 
     def __init__(self, fp8):
-        self.a, self.b = random(4096, 4096), random(4096, 4096)
+        self.a, self.b = random(8192, 8192), random(8192, 8192)
         if fp8:
             self.a, self.b = (x.to(torch.float8_e4m3fn) for x in (self.a, self.b))
         self.one = torch.ones((), device="cuda")
         self.fp8 = fp8
-        self.numbers = random(32 << 20)
-        self.copied = torch.empty_like(self.numbers)
         self.product()
-        of_product = seconds(self.product, 20, 3)
-        of_copy = seconds(lambda: self.copied.copy_(self.numbers), 20, 3)
-        self.copies = max(1, round(12 * of_product / 3 / of_copy))
-        self.once = 12 * of_product + self.copies * of_copy
+        self.once = seconds(self.product, 20, 3)
 
     def product(self):
         if self.fp8:
@@ -91,10 +82,7 @@ class Load:
 
     def put(self, least):
         for _ in range(int(least / self.once) + 1):
-            for _ in range(12):
-                self.product()
-            for _ in range(self.copies):
-                self.copied.copy_(self.numbers)
+            self.product()
 
 
 def in_step(load, run, once):

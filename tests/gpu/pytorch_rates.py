@@ -24,10 +24,8 @@ def load(seconds):
     """Draws the power of a training step, as the calibration does between its samples (runtime/cuda/module/step_load.h)."""
     begin = time.monotonic()
     while time.monotonic() < begin + seconds:
-        for _ in range(12):
+        for _ in range(4):
             factor @ factor
-        for _ in range(12):
-            copied.copy_(number)
         torch.cuda.synchronize()
 
 
@@ -53,9 +51,7 @@ def random(*shape, trained=False):
     return torch.randn(shape, device="cuda", dtype=torch.bfloat16, requires_grad=trained)
 
 
-factor = random(4096, 4096)
-number = random(64 << 20)
-copied = torch.empty_like(number)
+factor = random(8192, 8192)
 
 
 def product(m, n, k):

@@ -26,7 +26,7 @@ constexpr int fewest_samples = 5, most_samples = 20;
 constexpr int load_per_run = 4;
 constexpr Seconds least_load = 0.01;
 // Of load before the first sample, and beside what the host does for the next kernel, so that the power limit stays reached.
-constexpr Seconds before_all = 0.06, beside_the_host = 0.04;
+constexpr Seconds before_all = 0.1, beside_the_host = 0.04;
 
 Bytes aligned(Bytes bytes) { return round_up(bytes, alignment); }
 

@@ -1,6 +1,5 @@
 #include "runtime/cuda/module/step_load.h"
 
-#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -12,15 +11,14 @@
 namespace tandem {
 namespace {
 
-constexpr std::int64_t size = 4096;  // of a product: it fills every GPU
-constexpr std::size_t bytes_of_matrix = size * size * 2, bytes_copied = std::size_t{64} << 20;
-constexpr double part_of_products = 0.75;
-constexpr int products_of_graph = 4;  // 0.9 ms on an H200
-constexpr Seconds until_clocks_settle = 0.2;
+constexpr std::int64_t size = 8192;  // of a product: it fills every GPU, and its matrices no cache
+constexpr std::size_t bytes_of_matrix = size * size * 2;
+constexpr int products_of_graph = 2;  // 3.3 ms on an H200
+constexpr Seconds until_clocks_settle = 0.3;
 
 }  // namespace
 
-StepLoad::StepLoad(int multiprocessors) : queue_(multiprocessors, 0), numbers_(3 * bytes_of_matrix), copied_(2 * bytes_copied) {
+StepLoad::StepLoad(int multiprocessors) : queue_(multiprocessors, 0), numbers_(3 * bytes_of_matrix) {
   const Shape shape(size, size);
   const std::vector<OperandType> types(3, {shape, DType::bf16});
   std::vector<DeviceTensor> matrices;
@@ -38,33 +36,18 @@ StepLoad::StepLoad(int multiprocessors) : queue_(multiprocessors, 0), numbers_(3
     const InitialParameter values(seed, "load " + std::to_string(i), between_minus_one_and_one);
     writer.write(Stretch{i, 0, shape.elements()}, ShardValues{.values = values, .columns = size});
   }
-  check(cudaMemsetAsync(copied_.data(), 0x5A, 2 * bytes_copied, queue.stream), "cudaMemsetAsync");
-
   const auto multiply = [&](int products) {
     for (int i = 0; i < products; ++i) product.kernel(queue, matrices, attributes);
   };
-  const auto copy = [&](int copies) {
-    for (int i = 0; i < copies; ++i)
-      check(cudaMemcpyAsync(copied_.data() + bytes_copied, copied_.data(), bytes_copied, cudaMemcpyDeviceToDevice, queue.stream),
-            "cudaMemcpyAsync");
-  };
-  EventTimer timer(queue.stream);
-  const auto seconds = [&](const auto& work) {
-    work(1);
-    return timer.milliseconds([&] { work(products_of_graph); }) * 1e-3;
-  };
-  const Seconds of_products = seconds(multiply), of_copies = seconds(copy);
-  const double wanted = of_products * (1 / part_of_products - 1);
-  const int copies = std::max(1, static_cast<int>(std::lround(products_of_graph * wanted / of_copies)));
+  multiply(1);
+  of_graph_ = EventTimer(queue.stream).milliseconds([&] { multiply(products_of_graph); }) * 1e-3;
   check(cudaStreamBeginCapture(queue.stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
   multiply(products_of_graph);
-  copy(copies);
   cudaGraph_t captured = nullptr;
   check(cudaStreamEndCapture(queue.stream, &captured), "cudaStreamEndCapture");
   const cudaError_t made = cudaGraphInstantiate(&graph_, captured, 0);
   cudaGraphDestroy(captured);
   check(made, "cudaGraphInstantiate");
-  of_graph_ = of_products + wanted;
   put_beside(until_clocks_settle);
   wait();
 }
