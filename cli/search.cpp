@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -41,18 +42,24 @@ struct SearchCommand final : Command {
   ExitCode run() const override;
 };
 
-void add_within_option(CLI::App& command, std::optional<Seconds>& within) {
+/// Turns "10s", "5 min" or "1h" into seconds. Returns a complaint where it is something else.
+std::string to_seconds(std::string& text) {
   const std::map<std::string, double> units{{"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}};
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  const auto unit = units.find(end + std::strspn(end, " "));
+  if (!(number > 0) || !std::isfinite(number) || unit == units.end())
+    return "is '" + text + "', expected a duration such as 10s, 5min or 1h";
+  text = fmt::format("{}", number * unit->second);
+  return "";
+}
+
+void add_within_option(CLI::App& command, std::optional<Seconds>& within) {
   command
       .add_option_function<double>(
           "--within", [&within](const double& seconds) { within = seconds; },
           "end after this time with the best plan so far, and say by how much another may beat it: 10s, 5min, 1h")
-      ->transform(CLI::AsNumberWithUnit(units, CLI::AsNumberWithUnit::UNIT_REQUIRED))
-      ->check([](const std::string& text) {
-        const Seconds seconds = std::strtod(text.c_str(), nullptr);
-        return seconds > 0 && std::isfinite(seconds) ? ""
-                                                     : "is no time to search in, expected a duration such as 10s, 5min or 1h";
-      })
+      ->transform(CLI::Validator(to_seconds, "", "duration"))
       ->type_name("DURATION");
 }
 

@@ -51,10 +51,14 @@ Seconds on_host(const Device& device, const OpCost& cost) {
 const KernelTimes::Known& KernelTimes::known(TaskId id) const {
   const Known*& known = of_task_[id];
   if (known != nullptr) return *known;
-  auto found = known_.find({id, {}});
-  if (found == known_.end()) found = known_.insert({id, computed(id)}).first;
-  known = &*found;
+  known = &*known_.insert({.task = id}).first;
   return *known;
+}
+
+const KernelTime& KernelTimes::parts_of(TaskId id) const {
+  std::optional<KernelTime>& time = known(id).time;
+  if (!time) time = computed(id);
+  return *time;
 }
 
 KernelTime KernelTimes::computed(TaskId id) const {

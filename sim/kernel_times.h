@@ -27,7 +27,7 @@ class KernelTimes {
 
   /// Returns the time of a compute task.
   Seconds of(TaskId id) const { return parts_of(id).total; }
-  const KernelTime& parts_of(TaskId id) const { return known(id).time; }
+  const KernelTime& parts_of(TaskId id) const;
   /// Returns what that time is made of on a device of speed 1; for a kernel that was measured, what its likes are made of.
   Roofline roofline_of(TaskId id) const;
   /// Returns the time at full peaks, which no kernel beats unless it was measured to.
@@ -37,7 +37,8 @@ class KernelTimes {
   /// A task that stands for all that compute the same on the same device.
   struct Known {
     TaskId task;
-    KernelTime time;
+    // Each when somebody first asks: a device's bounds are known where its speeds are not.
+    mutable std::optional<KernelTime> time = {};
     mutable std::optional<Seconds> lower_bound = {};
   };
   struct Hash {

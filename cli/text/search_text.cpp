@@ -164,10 +164,10 @@ std::string to_text(const SearchResult& r, const SearchSpec& spec, const PlanCho
   }
   page.empty_line().line(
       fmt::format(
-          "{} plans bounded in {} ({} costs of layers found); {} cannot fit, {} cannot be better; {} simulated, {} refused, "
+          "{} plans bounded in {} ({} costs of layers found); {} cannot fit, {} cannot be better{}; {} simulated, {} refused, "
           "{} failed; in {}",
-          c.plans, duration(r.bounding), c.passes, c.without_memory, c.too_slow, c.simulated, c.refused, c.failed,
-          duration(wall)),
+          c.plans, duration(r.bounding), c.passes, c.without_memory, c.too_slow,
+          c.left > 0 ? fmt::format(", {} may be", c.left) : "", c.simulated, c.refused, c.failed, duration(wall)),
       Style::faint);
   return page.text();
 }

@@ -853,6 +853,8 @@ class SearchCounts(Record):
     """Ruled out by the memory that they take at least. [plans]"""
     too_slow: int
     """Ruled out by the time that they take at least. [plans]"""
+    left: int
+    """Not simulated, and perhaps better than the first. [plans]"""
     refined: int
     """Whose time was bounded through the schedule. [plans]"""
     layer_costs: float

@@ -271,7 +271,10 @@ SearchResult Search::run(const Progress& told, std::optional<Seconds> within) {
     const StepFailure* failure = outcome.failure();
     ++(failure == nullptr ? counts_.simulated : failure->refused ? counts_.refused : counts_.failed);
   }
-  counts_.too_slow = waiting_.size();
+  const double best_score = result.best.empty() ? no_limit : result.best.front().score;
+  for (const Candidate& candidate : candidates_)
+    if (!runs_.knows(candidate.plan))
+      ++(result.best_is_proven || candidate.score >= best_score ? counts_.too_slow : counts_.left);
   result.counts = counts_;
   return result;
 }

@@ -35,6 +35,7 @@ struct SearchCounts {
   std::size_t plans = 0;
   std::size_t without_memory = 0;  ///< ruled out by the memory that they take at least
   std::size_t too_slow = 0;        ///< ruled out by the time that they take at least
+  std::size_t left = 0;            ///< not simulated, and perhaps better than the best
   std::size_t refined = 0;         ///< plans whose time was bounded through the schedule
   std::size_t passes = 0;          ///< kinds of layers whose cost was found
   std::size_t simulated = 0, refused = 0, failed = 0;

@@ -130,9 +130,11 @@ std::string to_json(const SearchResult& r, const Explanation* explanation, const
   }
   if (explanation != nullptr) json["explained"] = explanation_json(*explanation, choices, spec);
   const SearchCounts& c = r.counts;
-  json["counts"] = {
-      {"plans", c.plans},        {"without_memory", c.without_memory}, {"too_slow", c.too_slow}, {"refined", c.refined},
-      {"layer_costs", c.passes}, {"simulated", c.simulated},           {"refused", c.refused},   {"failed", c.failed}};
+  json["counts"] = {{"plans", c.plans},         {"without_memory", c.without_memory},
+                    {"too_slow", c.too_slow},   {"left", c.left},
+                    {"refined", c.refined},     {"layer_costs", c.passes},
+                    {"simulated", c.simulated}, {"refused", c.refused},
+                    {"failed", c.failed}};
   json["run"] = {{"bounding_s", r.bounding}, {"wall_s", wall}, {"ended_early", r.ended_early}};
   return json.dump(1) + "\n";
 }

@@ -172,7 +172,10 @@ TEST(Search, EndsInTimeWithAProvenGapAndGoesOnFromThere) {
     }
     const Json found = Json::parse(read_text_file(folder / "found.json", "a result"));
     is_proven = found["best_is_proven"];
-    if (!found["gap"].is_null()) expect_proven_gap(found, best);
+    if (!found["gap"].is_null()) {
+      expect_proven_gap(found, best);
+      EXPECT_EQ(found["counts"]["left"] > 0, found["gap"] > 0);
+    }
     if (!is_proven) {
       EXPECT_EQ(found["run"]["ended_early"], true);
       EXPECT_THAT(run.out, HasSubstr("time was over: "));
