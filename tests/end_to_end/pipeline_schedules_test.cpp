@@ -236,7 +236,7 @@ TEST(PipelineBubbles, ZeroBubbleH1) {
 }
 
 // deepseek-ai/DualPipe, README: (p / 2 - 1)(F&B + B - 3W), B with the gradient of the weights, and a pair F&B as long as its
-// parts where it has no communication to hide. It is exact where F, B and W take as long as each other; here attention makes B longer.
+// parts where it has no communication to hide. It is exact where F, B and W take as long as each other; attention makes B longer.
 TEST(PipelineBubbles, DualPipe) {
   for (const auto& [p, m] : {std::pair(4, 16), std::pair(8, 32), std::pair(16, 48)}) {
     const Measured dualpipe = measure(p, m, "dualpipe");
