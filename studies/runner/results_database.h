@@ -53,6 +53,7 @@ std::vector<NamedCell> result_cells(const std::string& json);
 class ResultsDatabase {
  public:
   explicit ResultsDatabase(const std::string& path);
+  const std::string& path() const { return file_.path(); }
 
   /// Returns the status of every row, by hash.
   std::unordered_map<std::string, PointStatus> statuses() const;

@@ -20,6 +20,7 @@ class SqliteFile {
  public:
   /// Opens or makes the file. `schema`, a statement that does no harm where it has been executed before, makes a table.
   SqliteFile(std::string path, const std::string& schema);
+  const std::string& path() const { return path_; }
 
   void execute(const std::string& sql) const;
 

@@ -61,7 +61,9 @@ SweptPoints run_points(const Study& study, const std::vector<PointId>& points, R
   }
   for (const PointId& id : points) {
     std::optional<PointRow> row = database.row(id.hash);
-    if (!row) throw std::runtime_error("another process took point " + std::to_string(id.index) + " out of the database");
+    if (!row)
+      throw std::runtime_error("'" + database.path() + "' no longer has point " + std::to_string(id.index) +
+                               ", which was stored; expected that no other process takes rows out, and an undamaged file");
     row->values = values_of_point(study, id.index);
     swept.rows.push_back(std::move(*row));
   }
