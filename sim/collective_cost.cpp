@@ -215,6 +215,13 @@ double CollectiveCosts::pace_of(const Task& task) const {
 }
 
 const CollectiveCost& CollectiveCosts::of(const Task& task) {
+  OfMember& last = of_group_[task.group];
+  const std::uint32_t device = dag_->ranks[task.rank].device;
+  if (last.cost == nullptr || last.op != task.op || last.device != device) last = {task.op, device, &found(task)};
+  return *last.cost;
+}
+
+const CollectiveCost& CollectiveCosts::found(const Task& task) {
   const Group& group = dag_->groups[task.group];
   const Device& device = dag_->device_of(task);
   const Architecture architecture = device.architecture;

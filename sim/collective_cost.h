@@ -2,6 +2,7 @@
 
 #include <map>
 #include <tuple>
+#include <vector>
 
 #include "runtime/dag/dag.h"
 #include "sim/nccl_constants.h"
@@ -64,7 +65,8 @@ std::size_t tensors_in_list(const Dag& dag, const Task& task);
 /// nothing was measured, and none of the copies of overlapped tensor parallelism, which are not NCCL's.
 class CollectiveCosts {
  public:
-  explicit CollectiveCosts(const Dag& dag, const Speedup& speedup = {}) : dag_(&dag), speedup_(speedup) {}
+  explicit CollectiveCosts(const Dag& dag, const Speedup& speedup = {})
+      : dag_(&dag), speedup_(speedup), of_group_(dag.groups.size()) {}
   const CollectiveCost& of(const Task& task);
   /// Returns how many times as fast a task's collective is as its links and NCCL let expect.
   double pace_of(const Task& task) const;
@@ -73,7 +75,15 @@ class CollectiveCosts {
   const Dag* dag_;
   Speedup speedup_;
   std::map<std::tuple<CommunicatorId, OpKind, Bytes, std::uint32_t>, CollectiveCost> known_;  ///< by device, too
+  /// What was asked for last: those who ask go on with the first of its members.
+  struct OfMember {
+    OpKind op;
+    std::uint32_t device;
+    const CollectiveCost* cost = nullptr;
+  };
+  std::vector<OfMember> of_group_;
 
+  const CollectiveCost& found(const Task& task);
   bool are_alike(const Task& task) const;
 };
 

@@ -23,7 +23,7 @@ struct Sums {
   double count = 0, values = 0, squares = 0;
 };
 
-ArrivalPilots draw_pilots(const Dag& dag, const Variation& variation, std::uint64_t seed, std::size_t jobs) {
+ArrivalPilots draw_pilots(const Dag& dag, StepCosts& costs, const Variation& variation, std::uint64_t seed, std::size_t jobs) {
   constexpr std::uint64_t first_pilot = std::uint64_t{1} << 32;  // no draw of the caller's
   ArrivalPilots pilots{.undisturbed = simulate(dag).timeline};
   const std::size_t arrivals = first_arrivals(dag).back();
@@ -32,7 +32,7 @@ ArrivalPilots draw_pilots(const Dag& dag, const Variation& variation, std::uint6
   const auto of_pilot = [&](std::size_t number) { return shared.values().subspan(number % lanes * arrivals, arrivals); };
   std::vector<Sums> sums(arrivals);
   const auto draw = [&](std::size_t number) {
-    SimGridBackend backend(Collectives::fluid, {}, JitterDraw(variation, seed, first_pilot + number), &pilots);
+    SimGridBackend backend(Collectives::fluid, {}, JitterDraw(variation, seed, first_pilot + number), &pilots, &costs);
     execute(dag, backend);
     std::ranges::copy(backend.arrival_excesses(), of_pilot(number).begin());
   };
@@ -89,13 +89,14 @@ namespace {
 /// Draws steps, each in a child of its own, and returns `width` values of each, which `measure` writes.
 std::vector<Seconds> drawn(const Dag& dag, const Variation& variation, const Draws& draws, std::size_t width,
                            const std::function<void(const SimGridBackend&, const Timeline&, std::span<double>)>& measure) {
+  StepCosts costs(dag);
   ArrivalPilots pilots;
   if (std::ranges::any_of(dag.ranks, [](const Rank& rank) { return rank.count > 1; }))
-    pilots = draw_pilots(dag, variation, draws.seed, draws.jobs);
+    pilots = draw_pilots(dag, costs, variation, draws.seed, draws.jobs);
   SharedDoubles results(draws.count * width);
   const std::span<double> values = results.values();
   const auto draw = [&](std::size_t number) {
-    SimGridBackend backend(Collectives::fluid, {}, JitterDraw(variation, draws.seed, number), &pilots);
+    SimGridBackend backend(Collectives::fluid, {}, JitterDraw(variation, draws.seed, number), &pilots, &costs);
     const Timeline timeline = execute(dag, backend);
     measure(backend, timeline, values.subspan(number * width, width));
   };

@@ -12,7 +12,7 @@ SpanId RankSpans::id_of(Distances distances) {
 }
 
 SpanId RankSpans::of(CommunicatorId communicator) {
-  if (const auto known = of_communicator_.find(communicator); known != of_communicator_.end()) return known->second;
+  if (of_communicator_[communicator] != no_id) return of_communicator_[communicator];
   const std::vector<std::uint32_t>& members = dag_.communicators[communicator].members;
   Distances distances(members.begin(), members.end());
   std::ranges::sort(distances);

@@ -15,7 +15,7 @@ using SpanId = std::uint32_t;
 /// digit by digit along the axes of a mesh.
 class RankSpans {
  public:
-  explicit RankSpans(const Dag& dag) : dag_(dag) {}
+  explicit RankSpans(const Dag& dag) : dag_(dag), of_communicator_(dag.communicators.size(), no_id) {}
 
   static constexpr SpanId one = 0;  ///< a rank alone
 
@@ -33,7 +33,7 @@ class RankSpans {
   const Dag& dag_;
   std::vector<Distances> sets_{{0}};
   std::map<Distances, SpanId> ids_{{{0}, one}};
-  std::map<CommunicatorId, SpanId> of_communicator_;
+  std::vector<SpanId> of_communicator_;  ///< no_id: not known yet
   std::map<std::pair<SpanId, SpanId>, SpanId> joined_;
   std::map<std::pair<SpanId, SpanId>, std::size_t> common_;
 

@@ -21,10 +21,9 @@ std::vector<Link> faster_links(std::vector<Link> links, const Speedup& speedup) 
 void SimGridBackend::prepare(const Dag& dag, Completions& completions) {
   dag_ = &dag;
   completions_ = &completions;
-  kernel_times_.emplace(dag);
-  contention_.emplace(dag, *kernel_times_, [this](TaskId task, Seconds date) { endings_.push({date, task}); });
+  if (costs_ == nullptr) costs_ = &own_costs_.emplace(dag, speedup_);
+  contention_.emplace(dag, costs_->kernels, [this](TaskId task, Seconds date) { endings_.push({date, task}); });
   start_.resize(dag.tasks.size());
-  costs_.emplace(dag, speedup_);
   if (!issues_for_free(dag)) {
     host_.emplace(dag);
     parked_.assign(dag.tasks.size(), false);
@@ -43,8 +42,8 @@ void SimGridBackend::prepare(const Dag& dag, Completions& completions) {
       begins_.assign(dag.tasks.size(), never);
     }
   }
-  network_.emplace(faster_links(dag.links, speedup_), dag.communicators,
-                   steps_ ? StepPlayer::lanes(dag) : dag.ranks.size() * stream_count,
+  links_ = faster_links(dag.links, speedup_);
+  network_.emplace(links_, dag.communicators, steps_ ? StepPlayer::lanes(dag) : dag.ranks.size() * stream_count,
                    FluidNetwork::Callbacks{flow_ended, [this] { report_endings(); }});
 }
 
@@ -68,28 +67,29 @@ void SimGridBackend::begin(TaskId id) {
   const Task& task = dag_->tasks[id];
   if (!is_communication(task.op)) return begin_kernel(id);
   if (arrivals_ && awaits_members(id)) return;
-  start_[id] = now_;
-  CollectiveCost cost = costs_->of(task);
+  CollectiveCost cost = costs_->collectives.of(task);
   if (jitter_) {
     const double factor = communication_factor(id);
     cost.latency *= factor;
     cost.bytes_per_channel = std::llround(static_cast<double>(cost.bytes_per_channel) * factor);
   }
+  const Layout& layout = dag_->communicator_of(task).layout;
+  const bool is_flow = !steps_ && FluidNetwork::is_flow(cost, layout);
+  start_[id] = now_;
   contention_->begin_communication(dag_->unit_of(id), cost.occupation, now_);
   if (steps_) return steps_->begin(id, now_);
-  const Communicator& communicator = dag_->communicator_of(task);
-  if (FluidNetwork::is_flow(cost, communicator.layout)) {
+  if (is_flow && !costs_->unshared.hold(layout.paths[cost.paths])) {
     // A stream runs one task at a time: its first member's stream is free for a flow.
-    network_->start(id, task.rank * stream_count + static_cast<std::size_t>(task.stream), cost, communicator.layout);
+    network_->start(id, task.rank * stream_count + static_cast<std::size_t>(task.stream), cost, layout);
   } else {
-    endings_.push({now_ + cost.latency, id});
+    endings_.push({now_ + (is_flow ? uncontended_time(cost, layout, links_) : cost.latency), id});
   }
 }
 
 void SimGridBackend::begin_kernel(TaskId id) {
   const Task& task = dag_->tasks[id];
   start_[id] = now_;
-  Seconds alone = kernel_times_->of(id) / speedup_.of_kernel(task, dag_->ranks[task.rank]);
+  Seconds alone = costs_->kernels.of(id) / speedup_.of_kernel(task, dag_->ranks[task.rank]);
   if (jitter_) {
     const Seconds undisturbed = alone;
     alone *= rank_factor_[task.rank] * jitter_->kernel(dag_->ranks[task.rank].world_rank, id);

@@ -13,14 +13,17 @@
 #include "sim/fluid_network.h"
 #include "sim/host_issue.h"
 #include "sim/jitter.h"
-#include "sim/kernel_times.h"
 #include "sim/simulate.h"
+#include "sim/step_costs.h"
 #include "sim/step_player.h"
 
 namespace tandem::sim {
 
 /// Simulates a DAG: kernels last their modelled time, collectives are flows on a SimGrid network, one each or one for each of
 /// their messages. A process can have one of these (see `FluidNetwork`).
+///
+/// SimGrid has those flows alone that may meet others on their links: what has links to itself ends when its cost says
+/// (`UnsharedLinks`).
 ///
 /// Kernels are slower while their rank communicates (see `Contention`); an ending that was redated is dropped when its old date
 /// comes.
@@ -33,9 +36,11 @@ namespace tandem::sim {
 class SimGridBackend final : public Backend {
  public:
   /// Jitter is for fluid collectives; a folded DAG with jitter needs pilots, which must outlive this.
+  /// `costs` are those of the DAG at this speed, where they are known before; they must outlive this, too.
   explicit SimGridBackend(Collectives collectives = Collectives::fluid, const Speedup& speedup = {},
-                          const std::optional<JitterDraw>& jitter = {}, const ArrivalPilots* pilots = nullptr)
-      : collectives_(collectives), speedup_(speedup), jitter_(jitter), pilots_(pilots) {}
+                          const std::optional<JitterDraw>& jitter = {}, const ArrivalPilots* pilots = nullptr,
+                          StepCosts* costs = nullptr)
+      : collectives_(collectives), speedup_(speedup), jitter_(jitter), pilots_(pilots), costs_(costs) {}
   void prepare(const Dag& dag, Completions& completions) override;
   void start(std::span<const TaskId> unit) override;
   void drive() override;
@@ -57,11 +62,12 @@ class SimGridBackend final : public Backend {
   Speedup speedup_;
   std::optional<JitterDraw> jitter_;
   const ArrivalPilots* pilots_;
+  StepCosts* costs_;
+  std::optional<StepCosts> own_costs_;
   const Dag* dag_ = nullptr;
   Completions* completions_ = nullptr;
-  std::optional<CollectiveCosts> costs_;
-  std::optional<KernelTimes> kernel_times_;
   std::optional<Contention> contention_;
+  std::vector<Link> links_;
   std::optional<FluidNetwork> network_;
   std::optional<StepPlayer> steps_;  ///< with collectives in steps: all flows are its messages
   std::vector<Seconds> start_;       ///< by task
