@@ -27,7 +27,9 @@ namespace {
 constexpr std::int64_t stages = 3, layers_per_stage = 2;
 constexpr Seconds never = -std::numeric_limits<Seconds>::infinity();
 
-bool splits_backward(const Scenario& scenario) { return traits_of(scenario.training.schedule).splits_backward; }
+bool splits(const Scenario& scenario, Backwards backwards) {
+  return backwards == Backwards::of_schedule && traits_of(scenario.training.schedule).splits_backward;
+}
 
 /// Data-parallel ranks so that experts find their ranks and the ranks fill whole nodes.
 std::int64_t least_dp(const ParallelismSpec& p, std::int64_t node) {
@@ -40,7 +42,7 @@ std::int64_t least_dp(const ParallelismSpec& p, std::int64_t node) {
 }
 
 /// The scenario's layers, two of one kind on each of three stages, on a healthy cluster that packs the ranks best.
-Scenario small(const Scenario& scenario, const LayerClass& kind) {
+Scenario small(const Scenario& scenario, const LayerClass& kind, bool split) {
   Scenario s = scenario;
   ParallelismSpec& p = s.parallelism;
   p.pp = stages;
@@ -77,7 +79,7 @@ Scenario small(const Scenario& scenario, const LayerClass& kind) {
   // What is cast is weights, too, once in a step: the second micro-batch shows what every one takes.
   const std::int64_t micro_batches = kind.cast ? 2 : 1;
   t.global_batch = p.data_replicas() * t.micro_batch * micro_batches;
-  t.schedule = splits_backward(scenario) ? ScheduleKind::zero_bubble_h1 : ScheduleKind::one_f_one_b;
+  t.schedule = split ? ScheduleKind::zero_bubble_h1 : ScheduleKind::one_f_one_b;
   t.recompute.every = kind.recomputed ? 1 : 0;
   t.recompute.mlp = kind.mlp_recomputed;
   t.recompute.mlp_every = 1;
@@ -104,8 +106,8 @@ bool depends_on_documents(OpKind op) {
 
 class Measured {
  public:
-  Measured(const Scenario& original, const LayerClass& kind, PassRanks ranks)
-      : scenario_(small(original, kind)), split_(splits_backward(original)) {
+  Measured(const Scenario& original, const LayerClass& kind, PassRanks ranks, bool split)
+      : scenario_(small(original, kind, split)), split_(split) {
     const World world = make_world(scenario_, true);
     const Mesh mesh(scenario_.parallelism);
     for (std::int32_t stage = 0; stage < stages; ++stage) {
@@ -233,6 +235,7 @@ class Measured {
       times.other_kernels[stage] = sum(pass.others);
       if (stage != 1) continue;
       times.next = at_least_nothing(from(earlier.back(), true).end[later.back()]);
+      times.layer_alone = at_least_nothing(from(later.front(), false).end[later.back()]);
       times.layer_kernels = (sum(pass.layers[0]) + sum(pass.layers[1])) / layers_per_stage;
     }
     return times;
@@ -335,7 +338,12 @@ LayerClass layer_class(const Scenario& scenario, std::int64_t layer) {
           .cast = scenario.casts_in(layer)};
 }
 
-PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerClass& kind, PassRanks ranks) {
+bool has_whole_backwards(const Scenario& scenario) {
+  const ScheduleTraits& traits = traits_of(scenario.training.schedule);
+  return traits.splits_backward && traits.pairs_passes;
+}
+
+PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerClass& kind, PassRanks ranks, Backwards backwards) {
   const ParallelismSpec& p = scenario.parallelism;
   const TrainingSpec& t = scenario.training;
   return {.layer = kind,
@@ -375,7 +383,7 @@ PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerClass& kin
           .recomputes_activation = t.recompute.activation,
           .recomputes_attention = t.recompute.attention,
           .recomputes_mla_up = t.recompute.mla_up,
-          .splits_backward = splits_backward(scenario),
+          .splits_backward = splits(scenario, backwards),
           .mtp_apart = mtp_is_apart(scenario)};
 }
 
@@ -387,10 +395,10 @@ const PassCost* PassCosts::known(Key key) const {
   return whole != known_.end() && whole->second.has_all_ranks ? &whole->second : nullptr;
 }
 
-const PassCost& PassCosts::of(const Scenario& scenario, const LayerClass& kind, PassRanks ranks) {
-  const Key key = key_of(scenario, kind, ranks);
+const PassCost& PassCosts::of(const Scenario& scenario, const LayerClass& kind, PassRanks ranks, Backwards backwards) {
+  const Key key = key_of(scenario, kind, ranks, backwards);
   const PassCost* cost = known(key);
-  return cost != nullptr ? *cost : known_.emplace(key, Measured(scenario, kind, ranks).cost()).first->second;
+  return cost != nullptr ? *cost : known_.emplace(key, Measured(scenario, kind, ranks, key.splits_backward).cost()).first->second;
 }
 
 void PassCosts::ask_for(const Scenario& scenario, PassRanks ranks) {
@@ -400,8 +408,11 @@ void PassCosts::ask_for(const Scenario& scenario, PassRanks ranks) {
     const LayerClass kind = layer_class(scenario, layer);
     if (kind == before) continue;
     before = kind;
-    const Key key = key_of(scenario, kind, ranks);
-    if (known(key) == nullptr) asked_for_.try_emplace(key, scenario);
+    for (const Backwards backwards : {Backwards::of_schedule, Backwards::whole}) {
+      if (backwards == Backwards::whole && !has_whole_backwards(scenario)) continue;
+      const Key key = key_of(scenario, kind, ranks, backwards);
+      if (known(key) == nullptr) asked_for_.try_emplace(key, scenario);
+    }
   }
 }
 
@@ -413,7 +424,8 @@ void PassCosts::find(std::size_t jobs, const std::function<void(std::size_t done
   if (asked.empty()) return;
   SharedDoubles found(asked.size() * doubles_each);
   const auto find = [&](std::size_t i) {
-    const PassCost cost = Measured(asked[i].second, asked[i].first.layer, asked[i].first.ranks).cost();
+    const Key& key = asked[i].first;
+    const PassCost cost = Measured(asked[i].second, key.layer, key.ranks, key.splits_backward).cost();
     std::memcpy(&found.values()[i * doubles_each], &cost, sizeof cost);
   };
   in_children(asked.size(), jobs, 1, find, progress);

@@ -34,6 +34,9 @@ struct PassTimes {
   std::array<Begin, chunk_places> begin{};
   std::array<Seconds, chunk_places> end{};
   Seconds next = 0;
+  /// From the begin of a layer's first kernel to the end of its last: how long it occupies its rank if no other pass's kernels go
+  /// between its own. No more than `next`.
+  Seconds layer_alone = 0;
   /// Times of the kernels alone, of a layer and of what is no layer: how long a pass occupies its rank whatever runs beside it.
   Seconds layer_kernels = 0;
   std::array<Seconds, chunk_places> other_kernels{};
@@ -65,6 +68,14 @@ enum class PassRanks : std::uint8_t {
   all
 };
 
+/// Which backwards costs are of, where a schedule splits them but for some.
+enum class Backwards : std::uint8_t {
+  of_schedule,
+  whole
+};
+/// Whether a schedule has whole backwards besides those that it splits.
+bool has_whole_backwards(const Scenario& scenario);
+
 /// What distinguishes layers by cost.
 struct LayerClass {
   LayerKind kind;
@@ -80,10 +91,11 @@ LayerClass layer_class(const Scenario& scenario, std::int64_t layer);
 /// the plans of one search do: the key says nothing of these.
 class PassCosts {
  public:
-  const PassCost& of(const Scenario& scenario, const LayerClass& kind, PassRanks ranks = PassRanks::all);
+  const PassCost& of(const Scenario& scenario, const LayerClass& kind, PassRanks ranks = PassRanks::all,
+                     Backwards backwards = Backwards::of_schedule);
   std::size_t found() const { return known_.size(); }
 
-  /// Notes that `of` will be asked for the costs of the scenario's layers.
+  /// Notes that `of` will be asked for the costs of the scenario's layers, with all backwards that its schedule has.
   void ask_for(const Scenario& scenario, PassRanks ranks = PassRanks::all);
   /// Finds all costs that were asked for, in `jobs` processes at once. Tells `progress` now and then how many are found.
   void find(std::size_t jobs, const std::function<void(std::size_t done, std::size_t of)>& progress);
@@ -117,7 +129,7 @@ class PassCosts {
   std::map<Key, PassCost> known_;
   std::map<Key, Scenario> asked_for_;
 
-  static Key key_of(const Scenario& scenario, const LayerClass& kind, PassRanks ranks);
+  static Key key_of(const Scenario& scenario, const LayerClass& kind, PassRanks ranks, Backwards backwards);
   const PassCost* known(Key key) const;
 };
 

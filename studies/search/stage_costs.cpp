@@ -14,16 +14,18 @@ constexpr std::size_t at(ChunkPlace place) { return static_cast<std::size_t>(pla
 /// Of a plan's layers, each kind's cost.
 class KindCosts {
  public:
-  KindCosts(PassCosts& passes, const Scenario& scenario, PassRanks ranks) : passes_(passes), scenario_(scenario), ranks_(ranks) {}
+  KindCosts(PassCosts& passes, const Scenario& scenario, PassRanks ranks, Backwards backwards)
+      : passes_(passes), scenario_(scenario), ranks_(ranks), backwards_(backwards) {}
   const PassCost& of(const LayerClass& kind) {
     const auto known = std::ranges::find(known_, kind, &Known::first);
-    return *(known != known_.end() ? *known : known_.emplace_back(kind, &passes_.of(scenario_, kind, ranks_))).second;
+    return *(known != known_.end() ? *known : known_.emplace_back(kind, &passes_.of(scenario_, kind, ranks_, backwards_))).second;
   }
 
  private:
   PassCosts& passes_;
   const Scenario& scenario_;
   PassRanks ranks_;
+  Backwards backwards_;
   using Known = std::pair<LayerClass, const PassCost*>;
   std::vector<Known> known_;  ///< a handful
 };
@@ -32,17 +34,24 @@ class KindCosts {
 PartPass pass_through(KindCosts& costs, const std::vector<LayerClass>& kinds, const LayerClass& of_ends,
                       PassTimes PassCost::*which, ChunkPlace begins, ChunkPlace ends) {
   PartPass pass;
+  PassInTurns& in_turns = pass.in_turns;
   const PassTimes& at_ends = costs.of(of_ends).*which;
-  if (begins != ChunkPlace::middle) pass.kernels += at_ends.other_kernels[at(begins)];
-  if (ends != ChunkPlace::middle) pass.kernels += at_ends.other_kernels[at(ends)];
+  if (begins != ChunkPlace::middle) in_turns.opening = at_ends.other_kernels[at(begins)];
+  if (ends != ChunkPlace::middle) in_turns.closing = at_ends.other_kernels[at(ends)];
+  pass.kernels = in_turns.pieces = in_turns.opening + in_turns.closing;
   if (kinds.empty()) {  // an end of the model alone
-    pass.from_stream = pass.from_input = pass.kernels;
+    pass.from_stream = pass.from_input = in_turns.first = in_turns.last = pass.kernels;
     return pass;
   }
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     const PassTimes& times = costs.of(kinds[i]).*which;
     pass.kernels += times.layer_kernels;
+    in_turns.pieces += times.layer_alone;
+    in_turns.longest = std::max(in_turns.longest, times.layer_alone);
+    if (i == 0) in_turns.first = in_turns.opening + times.layer_alone;
+    if (i + 1 == kinds.size()) in_turns.last = times.layer_alone + in_turns.closing;
     if (i == 0) {
+      in_turns.from_input = times.begin[at(begins)].from_input;
       pass.from_stream = times.begin[at(begins)].from_stream;
       pass.from_input = times.begin[at(begins)].from_input;
     } else {
@@ -143,7 +152,7 @@ StageCosts StageCostModel::of(const Scenario& scenario, PassRanks ranks) {
   const ParallelismSpec& p = scenario.parallelism;
   const TrainingSpec& t = scenario.training;
   const std::vector<ChunkLayout> layouts = lay_out_chunks(scenario);
-  KindCosts costs(passes_, scenario, ranks);
+  KindCosts costs(passes_, scenario, ranks, Backwards::of_schedule), costs_of_whole(passes_, scenario, ranks, Backwards::whole);
   StageCosts all;
   std::map<std::tuple<std::vector<LayerClass>, bool, bool>, std::size_t> alike;
   for (const ChunkLayout& layout : layouts) {
@@ -179,6 +188,8 @@ StageCosts StageCostModel::of(const Scenario& scenario, PassRanks ranks) {
     }
     std::ranges::reverse(kinds);
     part.backward = pass_through(costs, kinds, of_ends, &PassCost::backward, leaves, enters);
+    part.whole = has_whole_backwards(scenario) ? pass_through(costs_of_whole, kinds, of_ends, &PassCost::backward, leaves, enters)
+                                               : part.backward;
     for (const ChunkPlace place : {enters, leaves}) {
       if (place == ChunkPlace::middle) continue;
       if (kinds.size() > 1) part.kept += at_ends.kept_beside[at(place)];  // of one layer, less: nothing goes on to another

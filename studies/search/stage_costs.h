@@ -11,20 +11,34 @@
 
 namespace tandem::studies {
 
+/// A pass that goes on in turns with another, a piece at a time: layers, and the model's ends. A piece takes from the begin of
+/// its first kernel to the end of its last.
+struct PassInTurns {
+  Seconds pieces = 0;      ///< all of them
+  Seconds opening = 0;     ///< the model's end before the first layer
+  Seconds first = 0;       ///< the opening and the first layer
+  Seconds from_input = 0;  ///< from the arrival of the pass's input to the end of its first layer
+  Seconds last = 0;        ///< the last layer and the closing
+  Seconds closing = 0;     ///< the model's end after the last layer
+  Seconds longest = 0;     ///< of the layers
+};
+
 /// A micro-batch's pass through one part of the model. See PassTimes.
 struct PartPass {
   Seconds from_stream = 0;  ///< from the end of the rank's kernel before the pass to the end of the pass's last kernel
   Seconds from_input = 0;   ///< from the arrival of the pass's input to the same end
   Seconds to_send = 0;      ///< from that end until the pass's output can be sent
   Seconds kernels = 0;      ///< time of the kernels alone
+  PassInTurns in_turns;
 };
 
 /// The costs of one part of the model (see ChunkPlacement).
 struct PartCosts {
   PartPass forward, backward;
-  Seconds weights = 0;                                 ///< of the backward's second half, where the schedule splits it
-  Bytes kept = 0;                                      ///< of a micro-batch, from its forward to its backward
-  Bytes passing = 0;                                   ///< more than `kept` at the fullest moment
+  PartPass whole;       ///< the backward, where the schedule splits others and not this one; else `backward`
+  Seconds weights = 0;  ///< of the backward's second half, where the schedule splits it
+  Bytes kept = 0;       ///< of a micro-batch, from its forward to its backward
+  Bytes passing = 0;    ///< more than `kept` at the fullest moment
   std::int64_t parameters = 0, expert_parameters = 0;  ///< elements on a rank
   std::int64_t layers = 0;
   Seconds gather = 0;         ///< of the weights, over the ranks that share them

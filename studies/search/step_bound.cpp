@@ -34,6 +34,17 @@ Seconds data_stream(const Scenario& scenario, const StageCosts& costs, const Chu
   return busy;
 }
 
+/// How long a micro-batch's passes through a part occupy their rank.
+Seconds time_after_each_other(const PartCosts& part) {
+  return part.forward.from_stream + part.backward.from_stream + part.weights;
+}
+
+/// The same where some of them go on in turns with others, and some backwards may be split.
+Seconds time_in_turns(const PartCosts& part, const Scenario& scenario) {
+  if (scenario.overlaps_ep()) return part.forward.kernels + part.backward.kernels + part.weights;
+  return part.forward.in_turns.pieces + std::min(part.whole.in_turns.pieces, part.backward.in_turns.pieces + part.weights);
+}
+
 /// A path of passes through the stages' schedules.
 class Pipeline {
  public:
@@ -44,6 +55,8 @@ class Pipeline {
         placement_(scenario),
         micro_batches_(micro_batches_of(scenario)),
         stages_(static_cast<std::int32_t>(scenario.parallelism.pp)),
+        exchanges_are_hidden_(scenario.overlaps_ep()),
+        puts_off_weights_(exchanges_are_hidden_ && traits_of(scenario.training.schedule).splits_backward),
         sent_forward_(parts() * static_cast<std::size_t>(micro_batches_) * copies(), unknown),
         sent_backward_(sent_forward_.size(), unknown),
         stage_(static_cast<std::size_t>(stages_)) {
@@ -99,6 +112,8 @@ class Pipeline {
   const std::vector<std::vector<Action>>& actions_;
   const ChunkPlacement placement_;
   const std::int32_t micro_batches_, stages_;
+  const bool exchanges_are_hidden_;                    ///< passes in turns are cut within their layers
+  const bool puts_off_weights_;                        ///< so that a whole backward is in the order of a split one
   std::vector<Seconds> sent_forward_, sent_backward_;  ///< when the pass's result leaves its stage
   std::vector<Stage> stage_;
 
@@ -144,24 +159,27 @@ class Pipeline {
   }
 
   Seconds end_of(std::int32_t stage, const Action& action, const Input& in, Seconds begin) const {
-    const PartCosts& part = part_of(stage, action.chunk);
-    if (action.kind == Action::Kind::backward_weight) return begin + part.weights;
-    const PartPass& pass = action.kind == Action::Kind::forward ? part.forward : part.backward;
+    if (action.kind == Action::Kind::backward_weight) return begin + part_of(stage, action.chunk).weights;
+    const PartPass& pass = pass_of(stage, action);
     return in.is_received ? std::max(begin + pass.from_stream, in.at + pass.from_input) : begin + pass.from_stream;
   }
 
-  /// Of a backward that is whole although the schedule splits others: its costs are those of the split.
+  /// Of a pass that is no weights' alone.
+  const PartPass& pass_of(std::int32_t stage, const Action& action) const {
+    const PartCosts& part = part_of(stage, action.chunk);
+    if (action.kind == Action::Kind::forward) return part.forward;
+    return action.kind == Action::Kind::backward && !puts_off_weights_ ? part.whole : part.backward;
+  }
+
+  /// Of a backward that is whole although the schedule splits others, where its costs are those of the split.
   Seconds weights_besides(std::int32_t stage, const Action& action) const {
-    return action.kind == Action::Kind::backward ? part_of(stage, action.chunk).weights : 0;
+    return action.kind == Action::Kind::backward && puts_off_weights_ ? part_of(stage, action.chunk).weights : 0;
   }
 
   void leave(std::int32_t stage, const Action& action, Seconds end) {
-    const PartCosts& part = part_of(stage, action.chunk);
+    if (action.kind == Action::Kind::backward_weight) return;
     const std::size_t place = index(placement_.part(stage, action.chunk), action);
-    if (action.kind == Action::Kind::forward)
-      sent_forward_[place] = end + part.forward.to_send;
-    else if (action.kind != Action::Kind::backward_weight)
-      sent_backward_[place] = end + part.backward.to_send;
+    (action.kind == Action::Kind::forward ? sent_forward_ : sent_backward_)[place] = end + pass_of(stage, action).to_send;
   }
 
   /// The first forward of a chunk ends when the last of its weights are there. With ZeRO-3 those of a layer are gathered no more
@@ -199,33 +217,55 @@ class Pipeline {
       ++stage.next;
       return true;
     }
-    // In turns with the next: each at least as long as it takes alone, both as long as their kernels.
-    const Action& other = actions[stage.next + 1];
+    const Action& other = actions[stage.next + 1];  // a backward
     const Input other_in = input(s, other);
     if (!other_in.is_there) return false;
-    const auto kernels = [&](const Action& of) {
-      const PartCosts& part = part_of(s, of.chunk);
-      return of.kind == Action::Kind::forward           ? part.forward.kernels
-             : of.kind == Action::Kind::backward_weight ? part.weights
-                                                        : part.backward.kernels;
-    };
-    const auto alone = [&](const Action& of, const Input& its) {
-      // The other's kernels may stand between, never shorten it; its own begin may be hidden behind the other's.
-      const PartCosts& part = part_of(s, of.chunk);
-      if (of.kind == Action::Kind::backward_weight) return begin + part.weights;
-      const PartPass& pass = of.kind == Action::Kind::forward ? part.forward : part.backward;
-      return std::max(begin + pass.kernels, its.is_received ? its.at + std::min(pass.from_input, pass.kernels) : 0);
-    };
-    const Seconds first_end = with_weights(s, stage, action, begin, alone(action, in));
-    const Seconds second_end = with_weights(s, stage, other, begin, alone(other, other_in));
+    const PairEnds ends = exchanges_are_hidden_ ? beside_exchanges(s, {action, in}, {other, other_in}, begin)
+                                                : in_turns(s, {action, in}, {other, other_in}, begin);
+    const Seconds first_end = with_weights(s, stage, action, begin, ends.forward);
+    const Seconds second_end = with_weights(s, stage, other, begin, ends.backward);
     leave(s, action, first_end);
     leave(s, other, second_end);
     reduce(s, stage, action, begin);
     reduce(s, stage, other, begin);
-    const Seconds weights = weights_besides(s, action) + weights_besides(s, other);
-    stage.free = std::max({begin + kernels(action) + kernels(other) + weights, first_end, second_end});
+    stage.free = std::max({ends.both, first_end, second_end});
     stage.next += 2;
     return true;
+  }
+
+  struct PairEnds {
+    Seconds forward = 0, backward = 0, both = 0;
+  };
+  using Received = std::pair<const Action&, const Input&>;
+
+  /// Of passes whose kernels go between each other's within layers: each at least as long as its kernels, both as long as all.
+  PairEnds beside_exchanges(std::int32_t s, Received forward, Received backward, Seconds begin) const {
+    const auto alone = [&](const Received& of) {
+      // The other's kernels may stand between, never shorten it; its own begin may be hidden behind the other's.
+      const PartPass& pass = pass_of(s, of.first);
+      return std::max(begin + pass.kernels, of.second.is_received ? of.second.at + std::min(pass.from_input, pass.kernels) : 0);
+    };
+    const Seconds kernels = pass_of(s, forward.first).kernels + pass_of(s, backward.first).kernels;
+    return {alone(forward), alone(backward), begin + kernels + weights_besides(s, backward.first)};
+  }
+
+  /// Piece by piece, the forward's first. What comes after a pass's input is all of it but its beginning, and all of the other
+  /// but its own; what comes after a pass's end is how many layers the other has more, and an end of the model.
+  PairEnds in_turns(std::int32_t s, Received forward, Received backward, Seconds begin) const {
+    const PassInTurns &forth = pass_of(s, forward.first).in_turns, &back = pass_of(s, backward.first).in_turns;
+    const std::int64_t forths = part_of(s, forward.first.chunk).layers, backs = part_of(s, backward.first.chunk).layers;
+    const Seconds all = forth.pieces + back.pieces;
+    Seconds end = begin + all;
+    if (forward.second.is_received) end = std::max(end, forward.second.at + forth.from_input + all - forth.first - back.opening);
+    // A forward of one layer has ended when the backward's input is awaited.
+    const Seconds without_wait = end;
+    if (backward.second.is_received) end = std::max(end, backward.second.at + back.from_input + all - forth.first - back.first);
+    const auto more = [](std::int64_t layers, std::int64_t others) {
+      return static_cast<double>(std::max<std::int64_t>(0, layers - others));
+    };
+    const Seconds after_forward = back.last + more(backs, forths) * back.longest;
+    const Seconds after_backward = forth.closing + more(forths, backs) * forth.longest;
+    return {(forths > 1 ? end : without_wait) - after_forward, end - after_backward, end};
   }
 };
 
@@ -252,9 +292,7 @@ Seconds coarse_step_bound(const Scenario& scenario, const StageCosts& costs) {
     Seconds busy = 0, update = 0, reduce = 0, gather = 0;
     for (std::int32_t c = 0; c < placement.chunks(); ++c) {
       const PartCosts& part = costs.parts[static_cast<std::size_t>(placement.part(s, c))];
-      busy += passes *
-              (in_turns ? part.forward.kernels + part.backward.kernels : part.forward.from_stream + part.backward.from_stream);
-      busy += passes * part.weights;
+      busy += passes * (in_turns ? time_in_turns(part, scenario) : time_after_each_other(part));
       update += part.update;
       gather += part.gather;
       reduce += part.reduce;
