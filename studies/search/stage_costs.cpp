@@ -130,17 +130,34 @@ Bytes residuals(const Scenario& scenario, MeshNetwork& network, std::int64_t ele
   return of_all && network.data_members(scenario, experts) > 1 ? elements * size_of(t.grad_dtype) : 0;
 }
 
-void add_data_parallel(PartCosts& part, const Scenario& scenario, MeshNetwork& network, Seconds update_per_parameter) {
+/// What is gathered or reduced at once at most: so many elements, so many times.
+struct Units {
+  std::int64_t elements = 0, count = 1;
+};
+
+/// With ZeRO-3, of each layer (scenarios/lowering/sharded_weights.h), and all else of a part. Without, all of the part.
+std::vector<Units> units_of(const Scenario& scenario, std::int64_t elements, const std::vector<Units>& layers) {
+  if (scenario.parallelism.zero < 3) return {{elements}};
+  std::vector<Units> units = layers;
+  for (const Units& alike : layers) elements -= alike.count * alike.elements;
+  units.push_back({std::max<std::int64_t>(0, elements)});
+  return units;
+}
+
+void add_data_parallel(PartCosts& part, const Scenario& scenario, MeshNetwork& network, const std::vector<Units>& dense,
+                       const std::vector<Units>& expert, Seconds update_per_parameter) {
   const ParallelismSpec& p = scenario.parallelism;
   const TrainingSpec& t = scenario.training;
   const Owners owners = owners_of(scenario);
   for (const bool experts : {false, true}) {
     const std::int64_t elements = experts ? part.expert_parameters : part.parameters;
-    part.reduce += reduction_time(scenario, network, elements, experts);
     part.states += residuals(scenario, network, elements, experts);
-    if (p.zero >= 1)
-      part.gather +=
-          network.data(scenario, OpKind::all_gather, size_of(t.param_gather ? t.gathered() : t.storage(), elements), experts);
+    for (const Units& unit : units_of(scenario, elements, experts ? expert : dense)) {
+      const auto count = static_cast<double>(unit.count);
+      part.reduce += count * reduction_time(scenario, network, unit.elements, experts);
+      const Bytes gathered = size_of(t.param_gather ? t.gathered() : t.storage(), unit.elements);
+      if (p.zero >= 1) part.gather += count * network.data(scenario, OpKind::all_gather, gathered, experts);
+    }
     const std::int64_t updated = elements / (experts ? owners.expert : owners.dense);
     part.update += (1 - t.offload.optimizer) * update_per_parameter * static_cast<double>(updated);
   }
@@ -177,6 +194,13 @@ StageCosts StageCostModel::of(const Scenario& scenario, PassRanks ranks) {
     part.forward = pass_through(costs, kinds, of_ends, &PassCost::forward, enters, leaves);
     const PassCost& at_ends = costs.of(of_ends);
     Seconds update_per_parameter = at_ends.optimizer_per_parameter;
+    std::vector<Units> dense, expert;  // of layers
+    const auto add = [](std::vector<Units>& units, std::int64_t elements) {
+      if (!units.empty() && units.back().elements == elements)
+        ++units.back().count;
+      else
+        units.push_back({elements});
+    };
     std::int64_t offloaded = scenario.training.offload.activations;  // the first layers leave nothing on the GPU
     for (const LayerClass& kind : kinds) {
       const PassCost& cost = costs.of(kind);
@@ -184,6 +208,8 @@ StageCosts StageCostModel::of(const Scenario& scenario, PassRanks ranks) {
       if (offloaded-- <= 0) part.kept += cost.kept_by_layer;
       part.parameters += cost.layer_parameters;
       part.expert_parameters += cost.layer_expert_parameters;
+      add(dense, cost.layer_parameters);
+      add(expert, cost.layer_expert_parameters);
       update_per_parameter = std::min(update_per_parameter, cost.optimizer_per_parameter);
     }
     std::ranges::reverse(kinds);
@@ -199,7 +225,7 @@ StageCosts StageCostModel::of(const Scenario& scenario, PassRanks ranks) {
       part.parameters -= std::min(part.parameters, scenario.model.vocab / p.tp * scenario.model.hidden);
     if (!kinds.empty()) part.passing = costs.of(kinds.front()).passing[at(leaves)];
     add_states(part, scenario);
-    add_data_parallel(part, scenario, network_, update_per_parameter);
+    add_data_parallel(part, scenario, network_, dense, expert, update_per_parameter);
   }
   if (p.pp > 1) {
     const std::int64_t shard = p.sp || p.scatter_gather ? p.tp : 1;

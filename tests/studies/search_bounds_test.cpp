@@ -135,6 +135,23 @@ search:
                      12, 22, 0.7);
 }
 
+// Each layer's are gathered and reduced by themselves.
+TEST(SearchBounds, HoldForShardedWeights) {
+  for (const std::string more : {"", ", reshard_after_forward: false", ", prefetch: 3", ", gather_unit: weight"}) {
+    expect_bounds_hold(R"(
+model: {preset: mixtral-8x7b, layers: 8}
+cluster: {preset: dgx-h100, gpus: 32, nic_gbps: 100}
+parallelism: {tp: 1, dp: 32, ep: 1, zero: 3)" +
+                           more +
+                           R"(}
+training: {sequence: 4096, micro_batch: 1, global_batch: 64, precision: bf16}
+search:
+  axes: {zero: [3], tp: [1, 2], cp: [1], pp: [1, 2, 4], vpp: [1, 2, 4], schedule: [1f1b, interleaved-1f1b, zb-v, dualpipe]}
+)",
+                       10, 31, 0.7, 0.4);
+  }
+}
+
 TEST(SearchBounds, HoldForExperts) {
   expect_bounds_hold(R"(
 model: {preset: mixtral-8x22b, layers: 8}
