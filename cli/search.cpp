@@ -117,7 +117,10 @@ ExitCode SearchCommand::run() const {
   }
   std::cout.flush();
   if (result.counts.failed > 0)
-    return complain("tandem", fmt::format("{} plans failed; the same command tries them again", result.counts.failed),
+    return complain("tandem",
+                    result.counts.failed == 1
+                        ? "one plan failed; the same command tries it again"
+                        : fmt::format("{} plans failed; the same command tries them again", result.counts.failed),
                     ExitCode::failed);
   if (result.best.empty() && result.ended_early)
     return complain("tandem", fmt::format("no plan that may win was simulated within {}; expected more time", rounded(*within)),

@@ -31,10 +31,28 @@ bool send_all(int stream, const std::string& bytes, int flags) {
   return true;
 }
 
-/// Room for one descriptor beside a message.
-union DescriptorRoom {
-  cmsghdr header;
-  std::array<char, CMSG_SPACE(sizeof(int))> bytes;
+/// A message of one byte, the kind of a job, with room for one descriptor beside it.
+class JobMessage {
+ public:
+  explicit JobMessage(std::uint8_t kind) : kind_(kind) {
+    message_.msg_iov = &data_;
+    message_.msg_iovlen = 1;
+    message_.msg_control = room_.data();
+    message_.msg_controllen = sizeof(room_);
+  }
+  JobMessage(const JobMessage&) = delete;
+  JobMessage& operator=(const JobMessage&) = delete;
+
+  msghdr* get() { return &message_; }
+  std::uint8_t kind() const { return kind_; }
+  /// Null where nothing came beside the message.
+  cmsghdr* beside() { return CMSG_FIRSTHDR(&message_); }
+
+ private:
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> room_{};
+  std::uint8_t kind_;
+  iovec data_{&kind_, sizeof(kind_)};
+  msghdr message_{};
 };
 
 }  // namespace
@@ -56,41 +74,27 @@ void OwnDescriptor::close() {
 JobDoor::JobDoor() { std::tie(outside, inside) = socket_pair(SOCK_SEQPACKET); }
 
 std::optional<ArrivedJob> next_job(int inside) {
-  auto kind = static_cast<std::uint8_t>(0);
-  iovec data{&kind, sizeof(kind)};
-  DescriptorRoom room{};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = &room;
-  message.msg_controllen = sizeof(room);
+  JobMessage message(0);
   ssize_t got = 0;
-  do got = ::recvmsg(inside, &message, MSG_CMSG_CLOEXEC);
+  do got = ::recvmsg(inside, message.get(), MSG_CMSG_CLOEXEC);
   while (got < 0 && errno == EINTR);
-  const cmsghdr* beside = CMSG_FIRSTHDR(&message);
+  const cmsghdr* beside = message.beside();
   if (got != 1 || beside == nullptr || beside->cmsg_type != SCM_RIGHTS) return {};
   int stream = -1;
   std::memcpy(&stream, CMSG_DATA(beside), sizeof(stream));
-  return ArrivedJob{kind, OwnDescriptor(stream)};
+  return ArrivedJob{message.kind(), OwnDescriptor(stream)};
 }
 
 JobStream::JobStream(int outside, std::size_t kind, const std::string& body) {
   auto [own, theirs] = socket_pair(SOCK_STREAM);
-  auto number = static_cast<std::uint8_t>(kind);
-  iovec data{&number, sizeof(number)};
-  DescriptorRoom room{};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = &room;
-  message.msg_controllen = sizeof(room);
-  cmsghdr* beside = CMSG_FIRSTHDR(&message);
+  JobMessage message(static_cast<std::uint8_t>(kind));
+  cmsghdr* beside = message.beside();
   beside->cmsg_level = SOL_SOCKET;
   beside->cmsg_type = SCM_RIGHTS;
   beside->cmsg_len = CMSG_LEN(sizeof(int));
   const int given = theirs.get();
   std::memcpy(CMSG_DATA(beside), &given, sizeof(given));
-  if (::sendmsg(outside, &message, MSG_NOSIGNAL) != 1) throw_errno("cannot hand a job over");
+  if (::sendmsg(outside, message.get(), MSG_NOSIGNAL) != 1) throw_errno("cannot hand a job over");
   theirs.close();
   if (!send_all(own.get(), body, 0) || ::shutdown(own.get(), SHUT_WR) != 0) {
     // It ended before it had read all; why, its answer says.

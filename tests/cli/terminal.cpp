@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <regex>
 #include <sstream>
@@ -33,6 +34,7 @@ Shown shown_by(const std::function<void()>& child, int columns) {
   size.ws_col = static_cast<unsigned short>(columns);
   size.ws_row = 40;
   int terminal = -1;
+  std::fflush(stdout);  // or the child writes once more what is still in the buffer
   const pid_t process = ::forkpty(&terminal, nullptr, nullptr, &size);
   if (process < 0) throw std::system_error(errno, std::generic_category(), "forkpty");
   if (process == 0) {
