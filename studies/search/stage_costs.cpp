@@ -133,14 +133,15 @@ Bytes residuals(const Scenario& scenario, MeshNetwork& network, std::int64_t ele
 /// What is gathered or reduced at once at most: so many elements, so many times.
 struct Units {
   std::int64_t elements = 0, count = 1;
+  bool are_layers = false;
 };
 
 /// With ZeRO-3, of each layer (scenarios/lowering/sharded_weights.h), and all else of a part. Without, all of the part.
 std::vector<Units> units_of(const Scenario& scenario, std::int64_t elements, const std::vector<Units>& layers) {
-  if (scenario.parallelism.zero < 3) return {{elements}};
+  if (scenario.parallelism.zero < 3) return {{.elements = elements}};
   std::vector<Units> units = layers;
   for (const Units& alike : layers) elements -= alike.count * alike.elements;
-  units.push_back({std::max<std::int64_t>(0, elements)});
+  units.push_back({.elements = std::max<std::int64_t>(0, elements)});
   return units;
 }
 
@@ -152,12 +153,19 @@ void add_data_parallel(PartCosts& part, const Scenario& scenario, MeshNetwork& n
   for (const bool experts : {false, true}) {
     const std::int64_t elements = experts ? part.expert_parameters : part.parameters;
     part.states += residuals(scenario, network, elements, experts);
+    Seconds most_gather = 0;
     for (const Units& unit : units_of(scenario, elements, experts ? expert : dense)) {
       const auto count = static_cast<double>(unit.count);
       part.reduce += count * reduction_time(scenario, network, unit.elements, experts);
-      const Bytes gathered = size_of(t.param_gather ? t.gathered() : t.storage(), unit.elements);
-      if (p.zero >= 1) part.gather += count * network.data(scenario, OpKind::all_gather, gathered, experts);
+      if (p.zero == 0) continue;
+      const Bytes bytes = size_of(t.param_gather ? t.gathered() : t.storage(), unit.elements);
+      const Seconds gather = network.data(scenario, OpKind::all_gather, bytes, experts);
+      part.gather += count * gather;
+      if (!unit.are_layers) continue;
+      part.layers_gather += count * gather;
+      most_gather = std::max(most_gather, gather);
     }
+    part.most_gather += most_gather;
     const std::int64_t updated = elements / (experts ? owners.expert : owners.dense);
     part.update += (1 - t.offload.optimizer) * update_per_parameter * static_cast<double>(updated);
   }
@@ -199,7 +207,7 @@ StageCosts StageCostModel::of(const Scenario& scenario, PassRanks ranks) {
       if (!units.empty() && units.back().elements == elements)
         ++units.back().count;
       else
-        units.push_back({elements});
+        units.push_back({.elements = elements, .are_layers = true});
     };
     std::int64_t offloaded = scenario.training.offload.activations;  // the first layers leave nothing on the GPU
     for (const LayerClass& kind : kinds) {

@@ -42,6 +42,8 @@ struct PartCosts {
   std::int64_t parameters = 0, expert_parameters = 0;  ///< elements on a rank
   std::int64_t layers = 0;
   Seconds gather = 0;         ///< of the weights, over the ranks that share them
+  Seconds layers_gather = 0;  ///< with ZeRO-3, what of `gather` is the layers'
+  Seconds most_gather = 0;    ///< and what no layer's is more than
   Seconds reduce = 0;         ///< of the gradients
   Seconds update = 0;         ///< the optimizer's kernels
   Bytes states = 0;           ///< weights, gradients and optimizer states that live for the whole step

@@ -183,17 +183,23 @@ class Pipeline {
   }
 
   /// The first forward of a chunk ends when the last of its weights are there. With ZeRO-3 those of a layer are gathered no more
-  /// than `prefetch` layers ahead, so that most of the chunk's are gathered after the pass began.
-  Seconds with_weights(std::int32_t s, Stage& stage, const Action& action, Seconds begin, Seconds end) {
+  /// than `prefetch` layers ahead (scenarios/lowering/sharded_weights.h): all but so many when the pass has begun, all but one
+  /// more when its first layer has ended, and the last layer comes after them.
+  Seconds with_weights(std::int32_t s, Stage& stage, const Action& action, const Input& in, Seconds begin, Seconds end) {
     if (action.kind != Action::Kind::forward || !stage.forwards_to_come[static_cast<std::size_t>(action.chunk)]) return end;
     stage.forwards_to_come[static_cast<std::size_t>(action.chunk)] = false;
     const ParallelismSpec& p = scenario_.parallelism;
     const PartCosts& part = part_of(s, action.chunk);
-    Seconds gathered = stage.gathered[static_cast<std::size_t>(action.chunk)];
-    if (p.zero == 3 && part.layers > p.prefetch && overlaps_data(scenario_))
-      gathered = std::max(
-          gathered, begin + part.gather * static_cast<double>(part.layers - p.prefetch) / static_cast<double>(part.layers + 1));
-    return std::max(end, gathered);
+    const Seconds gathered = stage.gathered[static_cast<std::size_t>(action.chunk)];
+    if (p.zero < 3 || !overlaps_data(scenario_)) return std::max(end, gathered);
+    const PassInTurns& pieces = part.forward.in_turns;
+    const auto with_those_after = [&](Seconds date, std::int64_t layers) {
+      const Seconds gathers = part.layers_gather - static_cast<double>(layers) * part.most_gather;
+      return layers < part.layers && gathers > 0 ? date + gathers + pieces.last : 0;
+    };
+    const Seconds first_end = in.is_received ? in.at + pieces.from_input : begin + pieces.first;
+    return std::max(
+        {end, gathered, with_those_after(begin, p.prefetch), with_those_after(first_end, std::int64_t{p.prefetch} + 1)});
   }
   /// Reductions of a chunk begin in its last backward.
   void reduce(std::int32_t s, Stage& stage, const Action& action, Seconds begin) {
@@ -210,7 +216,7 @@ class Pipeline {
     if (!in.is_there) return false;
     const Seconds begin = stage.free;
     if (!action.beside_next) {
-      const Seconds end = with_weights(s, stage, action, begin, end_of(s, action, in, begin));
+      const Seconds end = with_weights(s, stage, action, in, begin, end_of(s, action, in, begin));
       leave(s, action, end);
       reduce(s, stage, action, begin);
       stage.free = end + weights_besides(s, action);
@@ -222,8 +228,8 @@ class Pipeline {
     if (!other_in.is_there) return false;
     const PairEnds ends = exchanges_are_hidden_ ? beside_exchanges(s, {action, in}, {other, other_in}, begin)
                                                 : in_turns(s, {action, in}, {other, other_in}, begin);
-    const Seconds first_end = with_weights(s, stage, action, begin, ends.forward);
-    const Seconds second_end = with_weights(s, stage, other, begin, ends.backward);
+    const Seconds first_end = with_weights(s, stage, action, in, begin, ends.forward);
+    const Seconds second_end = with_weights(s, stage, other, other_in, begin, ends.backward);
     leave(s, action, first_end);
     leave(s, other, second_end);
     reduce(s, stage, action, begin);
