@@ -102,6 +102,7 @@ class Pipeline {
   struct Stage {
     std::size_t next = 0;
     Seconds free = 0;     ///< when its compute is
+    Seconds reached = 0;  ///< when the first layer of the pass that comes next may be gathered (ZeRO-3)
     Seconds reduced = 0;  ///< when its data-parallel stream has done what came so far
     std::vector<bool> forwards_to_come;
     std::vector<std::int32_t> backwards_left;
@@ -183,8 +184,9 @@ class Pipeline {
   }
 
   /// The first forward of a chunk ends when the last of its weights are there. With ZeRO-3 those of a layer are gathered no more
-  /// than `prefetch` layers ahead (scenarios/lowering/sharded_weights.h): all but so many when the pass has begun, all but one
-  /// more when its first layer has ended, and the last layer comes after them.
+  /// than `prefetch` layers ahead (scenarios/lowering/sharded_weights.h): all when the pass before has begun, if that has so
+  /// many; all but so many when the pass itself has begun; all but one more when its first layer has ended. The last layer comes
+  /// after.
   Seconds with_weights(std::int32_t s, Stage& stage, const Action& action, const Input& in, Seconds begin, Seconds end) {
     if (action.kind != Action::Kind::forward || !stage.forwards_to_come[static_cast<std::size_t>(action.chunk)]) return end;
     stage.forwards_to_come[static_cast<std::size_t>(action.chunk)] = false;
@@ -198,9 +200,20 @@ class Pipeline {
       return layers < part.layers && gathers > 0 ? date + gathers + pieces.last : 0;
     };
     const Seconds first_end = in.is_received ? in.at + pieces.from_input : begin + pieces.first;
-    return std::max(
-        {end, gathered, with_those_after(begin, p.prefetch), with_those_after(first_end, std::int64_t{p.prefetch} + 1)});
+    return std::max({end, gathered, with_those_after(stage.reached, 0), with_those_after(begin, p.prefetch),
+                     with_those_after(first_end, std::int64_t{p.prefetch} + 1)});
   }
+  /// The first layer of the pass that comes next is gathered when all of this one's layers but `prefetch` have ended.
+  void reach(std::int32_t s, Stage& stage, const Action& action, const Input& in, Seconds begin) {
+    const std::int64_t layers = part_of(s, action.chunk).layers, ahead = scenario_.parallelism.prefetch;
+    if (action.kind == Action::Kind::backward_weight || layers < ahead) return;
+    stage.reached = begin;
+    if (layers == ahead) return;
+    const PassInTurns& pieces = pass_of(s, action).in_turns;
+    const Seconds first_end = in.is_received ? in.at + pieces.from_input : begin + pieces.first;
+    stage.reached = std::max(begin + pieces.pieces - pieces.closing - static_cast<double>(ahead) * pieces.longest, first_end);
+  }
+
   /// Reductions of a chunk begin in its last backward.
   void reduce(std::int32_t s, Stage& stage, const Action& action, Seconds begin) {
     if (!adds_gradients(action.kind) || --stage.backwards_left[static_cast<std::size_t>(action.chunk)] > 0) return;
@@ -219,6 +232,7 @@ class Pipeline {
       const Seconds end = with_weights(s, stage, action, in, begin, end_of(s, action, in, begin));
       leave(s, action, end);
       reduce(s, stage, action, begin);
+      reach(s, stage, action, in, begin);
       stage.free = end + weights_besides(s, action);
       ++stage.next;
       return true;
@@ -234,6 +248,7 @@ class Pipeline {
     leave(s, other, second_end);
     reduce(s, stage, action, begin);
     reduce(s, stage, other, begin);
+    reach(s, stage, action, in, begin);
     stage.free = std::max({ends.both, first_end, second_end});
     stage.next += 2;
     return true;
