@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -330,6 +331,7 @@ TEST(ServeLimits, MemoryIsLimited) {
 }
 
 TEST(ServeFaults, AKilledChildIsASentenceAndTheNextStepIsAnswered) {
+  for (const char* const options : {"ASAN_OPTIONS", "TSAN_OPTIONS"}) ::setenv(options, "handle_segv=0", 1);  // or they end it
   const Served served({"--folder", scenarios});
   for (const int signal : {SIGKILL, SIGSEGV, SIGABRT}) {
     Answer answer;
