@@ -16,8 +16,6 @@
 namespace tandem::cli {
 namespace {
 
-constexpr Seconds time_limit = 120;
-
 /// A file without a name that takes what a command prints.
 class Capture {
  public:
@@ -89,11 +87,11 @@ CommandResult run_program(const std::string& path, const std::vector<std::string
   const pid_t child = ::fork();
   if (child < 0) throw std::system_error(errno, std::generic_category(), "fork");
   if (child == 0) become(argv, options.standard_output, out.descriptor(), err.descriptor());
-  const int status = wait_or_kill(child, options.kill_after.value_or(time_limit));
+  const int status = wait_or_kill(child, options.kill_after.value_or(options.time_limit));
 
   CommandResult result;
   result.wall = since(began);
-  EXPECT_LT(result.wall, time_limit) << testing::PrintToString(arguments);
+  EXPECT_LT(result.wall, options.time_limit) << testing::PrintToString(arguments);
   if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
   if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
   result.out = out.text();

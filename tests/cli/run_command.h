@@ -18,6 +18,7 @@ enum class StandardOutput {
 struct CommandOptions {
   StandardOutput standard_output = StandardOutput::captured;
   std::optional<Seconds> kill_after = std::nullopt;  ///< SIGKILL then, unless it has ended
+  Seconds time_limit = 120;                          ///< what takes longer fails the test
 };
 
 struct CommandResult {
@@ -28,7 +29,8 @@ struct CommandResult {
   std::string err;
 };
 
-/// Runs the program under test in the current folder and waits for it. Fails the test, and kills the command, after two minutes.
+/// Runs the program under test in the current folder and waits for it. Fails the test, and kills the command, after
+/// `time_limit`.
 CommandResult run_tandem(const std::vector<std::string>& arguments, const CommandOptions& options = {});
 
 /// The same for `tandem-run`.
