@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runtime/base/units.h"
+#include "tests/cli/run_command.h"
 #include "tests/runtime/temporary_folder.h"
 
 namespace tandem::cli {
@@ -28,7 +29,7 @@ class PagesFolder {
   std::string operator/(const std::string& name) const { return folder_ / name; }
 
   /// What a command prints there, as bash reads it. Fails the test where its input is wrong, or it takes longer.
-  std::string printed_by(const std::string& command, Seconds time_limit = 120) const;
+  std::string printed_by(const std::string& command, Seconds time_limit = usual_time_limit) const;
 
  private:
   TemporaryFolder folder_;

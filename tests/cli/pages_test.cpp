@@ -103,7 +103,7 @@ void expect_shown(const std::vector<Lines>& parts, const std::string& printed) {
   }
 }
 
-void expect_printed(const Sample& sample, const PagesFolder& folder, Seconds time_limit = 120) {
+void expect_printed(const Sample& sample, const PagesFolder& folder, Seconds time_limit = usual_time_limit) {
   SCOPED_TRACE(sample.commands.back());
   std::string printed;
   for (const std::string& command : sample.commands) printed = without_costs(folder.printed_by(command, time_limit));

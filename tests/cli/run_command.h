@@ -15,10 +15,17 @@ enum class StandardOutput {
   full_device
 };
 
+/// What takes longer fails a test, ten times as long under a sanitizer.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr Seconds usual_time_limit = 1200;
+#else
+inline constexpr Seconds usual_time_limit = 120;
+#endif
+
 struct CommandOptions {
   StandardOutput standard_output = StandardOutput::captured;
   std::optional<Seconds> kill_after = std::nullopt;  ///< SIGKILL then, unless it has ended
-  Seconds time_limit = 120;                          ///< what takes longer fails the test
+  Seconds time_limit = usual_time_limit;
 };
 
 struct CommandResult {
