@@ -5,9 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -75,7 +75,8 @@ Served::Served(const std::vector<std::string>& arguments) {
   if (!address.starts_with(host)) return;
   port_ = std::stoi(address.substr(host.size()));
   if (const std::size_t at = address.find("#token="); at != std::string::npos) token_ = address.substr(at + 7);
-  EXPECT_EQ(get("/").status, 200);  // from now on the process that listens has threads, by which `workers` knows it
+  EXPECT_EQ(get("/").status, 200);
+  listening_ = children_of(process_);  // nothing was asked yet
 }
 
 Served::~Served() {
@@ -122,14 +123,7 @@ int Served::end(int signal) {
 
 std::vector<pid_t> Served::workers() const {
   std::vector<pid_t> workers = children_of(process_);
-  // The first child is the one that listens: it has threads. A process may end while it is looked at.
-  std::erase_if(workers, [](pid_t child) {
-    std::error_code error;
-    std::filesystem::directory_iterator thread("/proc/" + std::to_string(child) + "/task", error);
-    if (error || thread == std::filesystem::directory_iterator()) return true;
-    thread.increment(error);
-    return error || thread != std::filesystem::directory_iterator();
-  });
+  std::erase_if(workers, [&](pid_t child) { return std::ranges::find(listening_, child) != listening_.end(); });
   return workers;
 }
 

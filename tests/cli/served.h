@@ -49,6 +49,7 @@ class Served {
 
  private:
   pid_t process_ = 0;
+  std::vector<pid_t> listening_;  ///< the foreman's child that takes requests
   int port_ = 0;
   std::string token_;
 };
