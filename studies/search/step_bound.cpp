@@ -203,6 +203,7 @@ class Pipeline {
     return std::max({end, gathered, with_those_after(stage.reached, 0), with_those_after(begin, p.prefetch),
                      with_those_after(first_end, std::int64_t{p.prefetch} + 1)});
   }
+
   /// The first layer of the pass that comes next is gathered when all of this one's layers but `prefetch` have ended.
   void reach(std::int32_t s, Stage& stage, const Action& action, const Input& in, Seconds begin) {
     const std::int64_t layers = part_of(s, action.chunk).layers, ahead = scenario_.parallelism.prefetch;
