@@ -135,6 +135,19 @@ search:
                      12, 22, 0.7);
 }
 
+// What a layer waits for its collectives is not hidden behind the kernels of another pass: bounds of kernels alone are far below.
+TEST(SearchBounds, HoldForPassesInTurns) {
+  expect_bounds_hold(R"(
+model: {preset: llama3-70b, layers: 16}
+cluster: {preset: dgx-h100, gpus: 32}
+parallelism: {tp: 8, dp: 4}
+training: {sequence: 4096, micro_batch: 1, global_batch: 64, precision: bf16}
+search:
+  axes: {tp: [8], cp: [1], sp: [true], pp: [2, 4], zero: [0, 1, 2], micro_batch: [1, 2], schedule: [dualpipe], recompute: [none, selective]}
+)",
+                     8, 41, 0.85, 0.3);
+}
+
 // Each layer's are gathered and reduced by themselves.
 TEST(SearchBounds, HoldForShardedWeights) {
   for (const std::string more : {"", ", reshard_after_forward: false", ", prefetch: 3", ", gather_unit: weight"}) {
@@ -150,6 +163,19 @@ search:
 )",
                        10, 31, 0.7, 0.4);
   }
+}
+
+// Between slow nodes a pass waits for gathers that begin when its layers come near.
+TEST(SearchBounds, HoldForWeightsThatComeLate) {
+  expect_bounds_hold(R"(
+model: {preset: llama3-8b, layers: 32}
+cluster: {preset: dgx-h100, gpus: 32, nic_gbps: 50}
+parallelism: {tp: 1, dp: 32, zero: 3}
+training: {sequence: 4096, micro_batch: 1, global_batch: 64, precision: bf16}
+search:
+  axes: {zero: [3], tp: [1, 2], cp: [1], pp: [2, 4], vpp: [2, 4], micro_batch: [1, 2], schedule: [interleaved-1f1b]}
+)",
+                     8, 43, 0.92, 0.3);
 }
 
 TEST(SearchBounds, HoldForExperts) {
