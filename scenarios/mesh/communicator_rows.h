@@ -32,7 +32,7 @@ Reach reach_of(const Cluster& cluster, const Layout& layout);
 struct CommunicatorRow {
   template <typename T>
   struct Span {
-    T least{}, most{};
+    T least, most;
     bool operator==(const Span&) const = default;
   };
 

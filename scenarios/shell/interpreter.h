@@ -52,7 +52,6 @@ class Interpreter {
   std::string printed_;      ///< what echo and its like print, where it is wanted
   bool prints_ = false;      ///< and is known
   std::string last_folder_;  ///< of the last cd
-  int copies_ = 0;           ///< of pipelines and subshells
 
   Variables& variables() { return out_.variables; }
   void count(const Place& place);
