@@ -29,13 +29,17 @@ std::vector<const Unknown*> Unknowns::all_of(std::string_view text) const {
   std::vector<const Unknown*> found;
   for (std::size_t at = text.find(mark_begin); at != std::string_view::npos; at = text.find(mark_begin, at + 1)) {
     std::size_t index = 0;
-    std::from_chars(text.data() + at + 1, text.data() + text.size(), index);
-    if (index < all_.size()) found.push_back(&all_[index]);
+    const auto [end, error] = std::from_chars(text.data() + at + 1, text.data() + text.size(), index);
+    if (error == std::errc() && index < all_.size()) found.push_back(&all_[index]);
   }
   return found;
 }
 
-const Unknown& Unknowns::first_of(std::string_view text) const { return *all_of(text).front(); }
+const Unknown& Unknowns::first_of(std::string_view text) const {
+  static const Unknown stray{.kind = Unknown::Kind::stray, .what = "a control character"};
+  const std::vector<const Unknown*> all = all_of(text);
+  return all.empty() ? stray : *all.front();
+}
 
 bool Unknowns::is_empty(std::string_view text, bool& known) const {
   known = true;

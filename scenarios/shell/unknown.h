@@ -14,6 +14,7 @@ struct Unknown {
     unset,      ///< a variable or positional parameter that nothing sets
     output,     ///< of a command, which is not run
     condition,  ///< a value that depends on one
+    stray,      ///< a mark that stands for nothing: a file had the control character
   };
   Kind kind = Kind::unset;
   std::string what = {};     ///< "$TP", "the output of `nproc`", "the condition `-f data`"

@@ -35,12 +35,21 @@ struct NcclTestRun {
   };
   std::string name = {};                    ///< of the program without _perf: "all_reduce"; empty where nothing says it
   std::map<std::int64_t, Rank> ranks = {};  ///< by number, those that are listed
-  std::int64_t ranks_per_process = 1;       ///< threads times GPUs of a thread
+  std::int64_t ranks_per_process = 1;       ///< threads times GPUs of a thread; 0: out of bounds
   std::int64_t stated_ranks = 0, stated_machines = 0;  ///< 0: not stated; rccl-tests' JSON does
   std::vector<Row> rows = {};
   std::string libraries = {}, date = {};  ///< as printed
   Place place;
 };
+
+inline constexpr std::int64_t most_nccl_test_ranks = 65'536;
+inline constexpr Bytes most_nccl_test_bytes = Bytes{1} << 50;  ///< of a row
+
+/// Returns the ranks of a process with so many threads of so many GPUs each; 0 where these are out of bounds.
+constexpr std::int64_t ranks_of_process(std::int64_t threads, std::int64_t gpus) {
+  const auto possible = [](std::int64_t number) { return number >= 1 && number <= most_nccl_test_ranks; };
+  return possible(threads) && possible(gpus) ? threads * gpus : 0;
+}
 
 /// Reads what was printed, by one program or by several one after the other. Lines of other programs are passed over, and what a
 /// launcher puts before each line. Throws InputError for wrong values that were counted, and for a time that is no number.

@@ -53,6 +53,12 @@ class JsonFields {
     return value->get<double>();
   }
 
+  Bytes bytes(const char* key) const {
+    const double value = number(key);
+    if (value > static_cast<double>(most_nccl_test_bytes)) fail(key, "is out of bounds");
+    return static_cast<Bytes>(value);
+  }
+
   std::int64_t whole(const char* key, std::int64_t fallback) const {
     const Json* value = find(key);
     return value != nullptr && value->is_number_integer() ? value->get<std::int64_t>() : fallback;
@@ -91,7 +97,7 @@ void read_measured(const JsonFields& row, const char* key, const std::string& pa
 
 NcclTestRun::Row row_of(const Json& result, const std::string& path, const std::string& file) {
   const JsonFields fields(result, path, file);
-  NcclTestRun::Row row{.bytes = static_cast<Bytes>(fields.number("size")),
+  NcclTestRun::Row row{.bytes = fields.bytes("size"),
                        .count = fields.whole("count", 0),
                        .word = word_of_type(fields.text("type")),
                        .redop = fields.text("redop"),
@@ -109,7 +115,7 @@ void read_config(const JsonFields& top, const std::string& file, NcclTestRun& ru
   const Json* config = top.find("config");
   if (config == nullptr) return;
   const JsonFields fields(*config, "config", file);
-  run.ranks_per_process = std::max<std::int64_t>(1, fields.whole("nthreads", 1) * fields.whole("ngpus", 1));
+  run.ranks_per_process = ranks_of_process(fields.whole("nthreads", 1), fields.whole("ngpus", 1));
   const Json* devices = fields.find("devices");
   if (devices == nullptr || !devices->is_array()) return;
   for (const Json& device : *devices) {
@@ -162,11 +168,10 @@ std::vector<NcclTestRun> runs_of_records(const Json& document, const std::string
       run->name = name;
       run->stated_ranks = ranks;
       run->stated_machines = nodes;
-      run->ranks_per_process = std::max<std::int64_t>(1, record.whole("gpusPerRank", 1));
+      run->ranks_per_process = ranks_of_process(1, record.whole("gpusPerRank", 1));
       run->place = {.file = file};
     }
-    NcclTestRun::Row row{
-        .bytes = static_cast<Bytes>(record.number("size")), .word = 0, .redop = record.text("redop"), .place = {.file = file}};
+    NcclTestRun::Row row{.bytes = record.bytes("size"), .word = 0, .redop = record.text("redop"), .place = {.file = file}};
     const NcclTestCollective* collective = find_nccl_test(name);
     row.root = collective != nullptr && collective->has_root ? std::max<std::int64_t>(0, record.whole("root", 0)) : -1;
     if (row.redop.empty()) row.redop = "none";

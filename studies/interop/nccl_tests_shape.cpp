@@ -19,7 +19,7 @@ namespace tandem::studies {
 namespace {
 
 constexpr double per_giga_and_micro = 1e3;  // bytes / us = 1e-3 GB/s
-constexpr std::int64_t most_ranks = 65'536;
+constexpr std::int64_t most_ranks = most_nccl_test_ranks;
 constexpr std::int64_t trays_gpus = 72;  // GPUs that NVLink joins in a GB200 or GB300 NVL72
 constexpr std::int64_t usual_gpus = 8;   // of a machine
 
@@ -31,6 +31,7 @@ class RunReader {
 
   ReadRun read(NcclTestRun run) {
     ReadRun found{.run = std::move(run)};
+    check_bounds(found.run);
     check_groups(found.run);
     check_speed(found.run);
     found.collective = collective_of(found.run);
@@ -47,6 +48,23 @@ class RunReader {
   ImportResult& result_;
 
   void assume(const std::string& what) { result_.assumed.push_back(file_ + ": " + what); }
+
+  /// What is multiplied below stays within 64 bits.
+  static void check_bounds(const NcclTestRun& run) {
+    const auto check = [&](const Place& place, std::string_view what, std::int64_t number, std::int64_t least,
+                           std::int64_t most) {
+      if (number < least || number > most)
+        throw InputError(place, fmt::format("has {} out of bounds, expected {} to {}", what, least, most));
+    };
+    check(run.place, "nThread or nGpus", run.ranks_per_process, 1, most_ranks);
+    check(run.place, "ranks", run.stated_ranks, 0, most_ranks);
+    check(run.place, "nodes", run.stated_machines, 0, most_ranks);
+    for (const auto& [number, rank] : run.ranks) check(run.place, "a number of a rank", number, 0, most_ranks - 1);
+    for (const NcclTestRun::Row& row : run.rows) {
+      check(row.place, "a size", row.bytes, 0, most_nccl_test_bytes);
+      check(row.place, "a count", row.count, 0, most_nccl_test_bytes);
+    }
+  }
 
   static void check_groups(const NcclTestRun& run) {
     for (const auto& [number, rank] : run.ranks)

@@ -103,7 +103,8 @@ class TextReader {
       run().ranks[number] = {number_in<std::int64_t>(group(2)).value_or(0), group(3), group(4)};
     } else if (line.find("nThread") != std::string_view::npos && std::regex_search(line.begin(), line.end(), match, threads)) {
       begin_run();
-      run().ranks_per_process = number_in<std::int64_t>(group(1)).value_or(1) * number_in<std::int64_t>(group(2)).value_or(1);
+      run().ranks_per_process =
+          ranks_of_process(number_in<std::int64_t>(group(1)).value_or(0), number_in<std::int64_t>(group(2)).value_or(0));
     } else if (line.find("Out of bounds") != std::string_view::npos &&
                std::regex_search(line.begin(), line.end(), match, outside)) {
       if (group(1) != "0" || group(2) == "FAILED")

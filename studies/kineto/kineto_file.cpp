@@ -78,7 +78,11 @@ struct Event {
     return value;
   }
   std::int64_t start_ns() const { return nanoseconds(std::string(text("ts"))); }
-  std::int64_t end_ns() const { return start_ns() + (text("dur").empty() ? 0 : nanoseconds(std::string(text("dur")))); }
+  std::int64_t end_ns() const {
+    const std::int64_t duration = text("dur").empty() ? 0 : nanoseconds(std::string(text("dur")));
+    if (duration < 0) throw std::out_of_range("a duration below zero");
+    return start_ns() + duration;
+  }
 };
 
 /// Walks through a trace's JSON without keeping it: gives each event to `on_event`, and what stands beside the events to

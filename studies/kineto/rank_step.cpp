@@ -39,6 +39,9 @@ std::vector<Iteration> iterations_of(const KinetoTrace& trace) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     all[i].is_whole = i + 1 < all.size();
     all[i].time = (all[i].is_whole ? all[i + 1].start : all[i].end) - all[i].start;
+    if (all[i].time < 0)
+      throw InputError({trace.file, 0, 0}, "has kernels of " + all[i + 1].name + " before those of " + all[i].name +
+                                               "; expected steps that follow each other");
   }
   return all;
 }

@@ -49,8 +49,9 @@ Launch read_yaml_launch(const ForeignText& from) {
       if (entry.value.kind == YamlNode::Kind::scalar && entry.value.text.find('$') == std::string::npos)
         variables.push_back({entry.key, {entry.value.text, entry.value.place}});
   shell::TextExpander expander(from.environment, variables);
-  const YamlNode& arguments = *document.find(arguments_key);
-  if (arguments.kind != YamlNode::Kind::mapping)
+  const YamlNode* const found = document.find(arguments_key);
+  const YamlNode& arguments = found == nullptr ? document : *found;
+  if (found == nullptr || arguments.kind != YamlNode::Kind::mapping)
     throw InputError(arguments.place, "MODEL_ARGS is no mapping, expected arguments with their values, as in --num-layers: 32");
   Launch launch;
   const auto add_value = [&](const YamlNode& value) {
