@@ -1,5 +1,4 @@
 // The parsers below all readers of text, by themselves, which is fast.
-#include "runtime/base/csv.h"
 #include "scenarios/interop/foreign_tree.h"
 #include "scenarios/reading/document.h"
 #include "scenarios/reading/json_tree.h"
@@ -27,9 +26,6 @@ void read_yaml(const std::string& bytes) {
     {.name = "toml",
      .read = [](const std::string& bytes) { scenarios::parse_toml(bytes, "input.toml"); },
      .seeds = [] { return std::vector{repository_file("tests/studies/samples/torchtitan.toml")}; }},
-    {.name = "csv",
-     .read = [](const std::string& bytes) { parse_csv(bytes, "input.csv"); },
-     .seeds = [] { return std::vector<std::string>{"\xEF\xBB\xBFid,name\r\n1,\"a \"\"b\"\", c\"\r\n\n2,\n"}; }},
 });
 
 }  // namespace
