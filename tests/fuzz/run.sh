@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # run.sh PROGRAM TARGET SECONDS OUT [OPTION..]: runs a fuzzer's target, with options for libFuzzer (-max_len=256), and adds a line to
-# OUT/totals: when, target, seconds, inputs tried, findings. Its corpus grows in OUT/TARGET/corpus, from one run to the next. Fails where there is a finding, which is left in
-# OUT/TARGET beside the log.
+# OUT/totals: when, target, seconds, inputs tried, findings. Its corpus grows in OUT/TARGET/corpus, from one run to the next. Fails
+# where there is a finding, which is left in OUT/TARGET beside the log.
 set -euo pipefail
 program=$1 target=$2 seconds=$3 out=$4
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
