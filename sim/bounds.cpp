@@ -5,9 +5,10 @@
 #include <limits>
 #include <optional>
 #include <queue>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
-#include "runtime/analysis/predecessors.h"
 #include "runtime/executor.h"
 #include "sim/collective_cost.h"
 #include "sim/host_issue.h"
@@ -26,7 +27,10 @@ class OneAtATime final : public Backend {
   void prepare(const Dag& dag, Completions& completions) override {
     dag_ = &dag;
     completions_ = &completions;
-    predecessors_.emplace(dag);
+    issue_.emplace(dag);
+    for (TaskId before = 0; before < dag.tasks.size(); ++before)
+      for (const TaskId after : dag.graph.successors(before))
+        if (dag.tasks[after].rank != dag.tasks[before].rank) from_others_[after].push_back(before);
     rank_free_.assign(dag.ranks.size(), 0);
     end_.assign(dag.tasks.size(), 0);
   }
@@ -46,10 +50,11 @@ class OneAtATime final : public Backend {
       Seconds start = 0;
       for (const TaskId member : unit) {
         start = std::max(start, rank_free_[dag_->tasks[member].rank]);
-        for (const TaskId before : predecessors_->of(member)) start = std::max(start, end_[before]);
+        if (const auto others = from_others_.find(member); others != from_others_.end())
+          for (const TaskId before : others->second) start = std::max(start, end_[before]);
       }
       Seconds issue = 0;
-      for (const TaskId member : unit) issue = std::max(issue, issue_time(*dag_, member));
+      for (const TaskId member : unit) issue = std::max(issue, issue_->of(member).all());
       const Seconds end = start + issue + duration(task);
       for (const TaskId member : unit) rank_free_[dag_->tasks[member].rank] = end_[member] = end;
       completions_->ended(task, start, end);
@@ -62,7 +67,9 @@ class OneAtATime final : public Backend {
   const KernelTimes* alone_;
   const Dag* dag_ = nullptr;
   Completions* completions_ = nullptr;
-  std::optional<Predecessors> predecessors_;
+  std::optional<IssueTimes> issue_;
+  /// By task, what it waits for on other ranks: when its own is free, all has ended that it waits for there.
+  std::unordered_map<TaskId, std::vector<TaskId>> from_others_;
   std::vector<Seconds> rank_free_;
   std::vector<Seconds> end_;
   std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready_;

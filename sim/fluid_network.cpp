@@ -4,7 +4,9 @@
 #include <array>
 #include <csignal>
 #include <deque>
+#include <limits>
 #include <numeric>
+#include <optional>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/kernel/resource/NetworkModelIntf.hpp>
 #include <simgrid/kernel/routing/NetZoneImpl.hpp>
@@ -98,6 +100,17 @@ struct FluidNetwork::Engine {
     s4u::CommPtr comm;
     FlowId id = 0;
   };
+  /// A flow that is to start, and the route that it takes.
+  struct Start {
+    FlowId id = 0;
+    std::size_t lane = 0;
+    Seconds latency = 0;
+    Bytes bytes = 0;
+    std::vector<kernel::resource::StandardLinkImpl*> links;
+    BytesPerSecond rate_limit = 0;
+  };
+
+  static constexpr Seconds never = std::numeric_limits<Seconds>::infinity();
 
   explicit Engine(Callbacks given) : callbacks(std::move(given)) {}
 
@@ -120,6 +133,14 @@ struct FluidNetwork::Engine {
   std::vector<Flow*> free;
   kernel::timer::Timer* timer = nullptr;
 
+  // A turn of SimGrid takes long, and changes nothing where no flow starts or has an event of its own. So calls before its next
+  // event are made without it, and its clock follows when it has something to do.
+  Seconds now = 0;              ///< SimGrid's clock, or ahead of it
+  Seconds event = 0;            ///< before this date no flow has an event of its own
+  std::optional<Seconds> due;   ///< the next call
+  bool is_calling = false;      ///< what is due is seen to afterwards
+  std::vector<Start> to_start;  ///< when SimGrid's clock has come to `now`
+
   Flow& free_flow() {
     if (free.empty()) return flows.emplace_back();
     Flow& flow = *free.back();
@@ -127,7 +148,26 @@ struct FluidNetwork::Engine {
     return flow;
   }
 
+  void start(const Start& start) {
+    event = now;
+    route.links = start.links;
+    if (start.rate_limit > 0) {
+      limits[start.lane]->set_bandwidth(start.rate_limit);
+      route.links.push_back(limits[start.lane]->get_impl());
+    }
+    route.latency = start.latency;
+
+    Flow& flow = free_flow();
+    flow.id = start.id;
+    flow.comm = s4u::Comm::sendto_init();
+    flow.comm->set_data(&flow);
+    flow.comm->set_payload_size(static_cast<std::uint64_t>(start.bytes));
+    flow.comm->set_source(source);
+    flow.comm->set_destination(destination);  // starts it
+  }
+
   void on_completion(const s4u::Activity& activity) {
+    now = s4u::Engine::get_clock();
     Flow* flow = activity.get_data<Flow>();
     finished.push_back(flow);
     callbacks.flow_ended(flow->id);
@@ -138,7 +178,55 @@ struct FluidNetwork::Engine {
     for (Flow* flow : finished) flow->comm.reset();  // SimGrid still used it in `on_completion`
     free.insert(free.end(), finished.begin(), finished.end());
     finished.clear();
+    if (s4u::Engine::get_clock() < now) return set_timer();  // on its way there
+    now = s4u::Engine::get_clock();
+    for (const Start& one : std::exchange(to_start, {})) start(one);
+    is_calling = true;
+    if (due && *due <= now) call();
+    event = next_event();
+    while (due && *due < event && to_start.empty()) {
+      now = after(now, *due);
+      call();
+    }
+    is_calling = false;
+    set_timer();
+  }
+
+  void call() {
+    due.reset();
     callbacks.woken();
+  }
+
+  /// The clock at its first turn that is not before `date`.
+  static Seconds after(Seconds clock, Seconds date) {
+    while (clock < date) clock += date - clock;
+    return clock;
+  }
+
+  Seconds next_event() const {
+    constexpr Seconds indistinct = 1e-11;  // SimGrid takes dates for one that differ by less than a tenth of that
+    Seconds left = never;
+    for (kernel::resource::Model* model : simgrid.get_all_models()) {
+      if (!model->get_finished_action_set()->empty()) return now;
+      if (const double of_model = model->next_occurring_event(now); of_model >= 0) left = std::min(left, of_model);
+    }
+    return now + left - indistinct;
+  }
+
+  void set_timer() {
+    const Seconds clock = s4u::Engine::get_clock();
+    std::optional<Seconds> date = due;
+    // SimGrid's clock is a sum of steps. A step to twice its date at most is exact, wherever it begins; before another one, or
+    // where flows start, it comes to `now`, by steps that lead there exactly.
+    const Seconds next = std::min(event, due.value_or(never));
+    if (now > clock && (!to_start.empty() || (next > 1.9 * clock && next < never)))
+      date = clock + (now - clock) == now ? now : clock + (now - clock) / 4 * 3;
+    if (timer != nullptr) {
+      if (date && timer->get_date() == *date) return;
+      timer->remove();
+      timer = nullptr;
+    }
+    if (date) timer = kernel::timer::Timer::set(*date, [this] { on_timer(); });
   }
 };
 
@@ -177,36 +265,24 @@ void FluidNetwork::start(FlowId flow, std::size_t lane, const CollectiveCost& co
 void FluidNetwork::start(FlowId id, std::size_t lane, Seconds latency, Bytes bytes, std::span<const Crossing> crossings,
                          BytesPerSecond rate_limit) {
   Engine& engine = *engine_;
-  engine.route.links.assign(1, engine.lanes.at(lane));
+  Engine::Start start{
+      .id = id, .lane = lane, .latency = latency, .bytes = bytes, .links = {engine.lanes.at(lane)}, .rate_limit = rate_limit};
   for (const Crossing& crossing : crossings) {
     if (crossing.multiplicity == 0) continue;
-    engine.route.links.insert(engine.route.links.end(), crossing.multiplicity / engine.divisors[crossing.link],
-                              engine.links[crossing.link]);
+    start.links.insert(start.links.end(), crossing.multiplicity / engine.divisors[crossing.link], engine.links[crossing.link]);
   }
-  if (rate_limit > 0) {
-    engine.limits[lane]->set_bandwidth(rate_limit);
-    engine.route.links.push_back(engine.limits[lane]->get_impl());
-  }
-  engine.route.latency = latency;
-
-  Engine::Flow& flow = engine.free_flow();
-  flow.id = id;
-  flow.comm = s4u::Comm::sendto_init();
-  flow.comm->set_data(&flow);
-  flow.comm->set_payload_size(static_cast<std::uint64_t>(bytes));
-  flow.comm->set_source(engine.source);
-  flow.comm->set_destination(engine.destination);  // starts it
+  if (engine.now > s4u::Engine::get_clock())
+    engine.to_start.push_back(std::move(start));
+  else
+    engine.start(start);
 }
 
 void FluidNetwork::wake_at(Seconds date) {
-  if (engine_->timer != nullptr) {
-    if (engine_->timer->get_date() == date) return;
-    engine_->timer->remove();
-  }
-  engine_->timer = kernel::timer::Timer::set(date, [engine = engine_.get()] { engine->on_timer(); });
+  engine_->due = date;
+  if (!engine_->is_calling) engine_->set_timer();
 }
 
-Seconds FluidNetwork::clock() const { return s4u::Engine::get_clock(); }
+Seconds FluidNetwork::clock() const { return engine_->now; }
 
 void FluidNetwork::run() { engine_->simgrid.run(); }
 

@@ -11,11 +11,7 @@ namespace tandem::sim {
 
 namespace {
 
-struct IssueParts {
-  Seconds first = 0, rest = 0;
-};
-
-IssueParts usual_parts(const Dag& dag, TaskId id) {
+IssueTime usual_parts(const Dag& dag, TaskId id) {
   const Task& task = dag.tasks[id];
   const Software& software = dag.software;
   const IssueCost& cost = software.issue;
@@ -26,7 +22,7 @@ IssueParts usual_parts(const Dag& dag, TaskId id) {
     const Seconds own = is_carried ? 0 : of_chunk && cost.loop > 0 ? cost.loop : cost.communication;
     const Seconds copies = static_cast<double>(tensors_in_list(dag, task)) * (cost.loop > 0 ? cost.loop : cost.communication);
     // What is gathered is copied after, what is reduced before.
-    return task.op == OpKind::all_gather ? IssueParts{own, copies} : IssueParts{own + copies};
+    return task.op == OpKind::all_gather ? IssueTime{own, copies} : IssueTime{own + copies};
   }
   const OpAttributes& attributes = dag.attributes[task.attributes];
   if (is_fused(attributes)) return {};
@@ -42,7 +38,7 @@ IssueParts usual_parts(const Dag& dag, TaskId id) {
 }
 
 /// At a site where kernels and communication take longer, so does issuing them.
-IssueParts issue_parts(const Dag& dag, TaskId id) {
+IssueTime issue_parts(const Dag& dag, TaskId id) {
   const Site& site = dag.device_of(dag.tasks[id]).site;
   const double times = is_communication(dag.tasks[id].op) ? site.communication : site.kernels;
   const auto [first, rest] = usual_parts(dag, id);
@@ -90,21 +86,29 @@ bool issues_for_free(const Dag& dag) {
          std::ranges::none_of(dag.devices, [](const Device& device) { return device.site.overhead > 0; });
 }
 
-Seconds issue_time(const Dag& dag, TaskId id) {
-  const auto [first, rest] = issue_parts(dag, id);
-  return first + rest;
-}
+Seconds issue_time(const Dag& dag, TaskId id) { return issue_parts(dag, id).all(); }
 
 Seconds first_issue_time(const Dag& dag, TaskId id) { return issue_parts(dag, id).first; }
 
+IssueTimes::IssueTimes(const Dag& dag) : dag_(dag), is_free_(dag.software.issue == IssueCost{}) {
+  for (const TaskId first : dag.kernels.first) of_kernel_.push_back(issue_parts(dag, first));
+}
+
+IssueTime IssueTimes::of(TaskId id) const {
+  if (is_free_) return {};
+  const KernelId kernel = dag_.kernels.of_task[id];
+  return kernel == no_id ? issue_parts(dag_, id) : of_kernel_[kernel];
+}
+
 std::vector<Seconds> issue_times(const Dag& dag, const Timeline& timeline) {
+  const IssueTimes times(dag);
   std::vector<Seconds> of_rank, longest_rest(dag.ranks.size(), 0);
   for (const Rank& rank : dag.ranks) of_rank.push_back(before_steps(dag, rank));
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
     const std::uint32_t rank = dag.tasks[id].rank;
-    const auto [first, rest] = issue_parts(dag, id);
-    of_rank[rank] += timeline.times(id) * (first + rest);
-    longest_rest[rank] = std::max(longest_rest[rank], rest);
+    const IssueTime time = times.of(id);
+    of_rank[rank] += timeline.times(id) * time.all();
+    longest_rest[rank] = std::max(longest_rest[rank], time.rest);
   }
   for (std::size_t rank = 0; rank < of_rank.size(); ++rank) of_rank[rank] -= longest_rest[rank];
   return of_rank;
@@ -112,6 +116,7 @@ std::vector<Seconds> issue_times(const Dag& dag, const Timeline& timeline) {
 
 HostIssue::HostIssue(const Dag& dag)
     : dag_(dag),
+      times_(dag),
       waited_for_(op_kind_count, false),
       of_rank_(dag.ranks.size()),
       place_(dag.tasks.size(), 0),
@@ -175,8 +180,9 @@ void HostIssue::advance(Thread& thread) {
         thread.waits_for = id;
       continue;
     }
-    issued_[id] = thread.free + first_issue_time(dag_, id);
-    thread.free += issue_time(dag_, id);
+    const IssueTime time = times_.of(id);
+    issued_[id] = thread.free + time.first;
+    thread.free += time.all();
     newly_dated_.push_back(id);
     if (waits_for(id) && !is_from_another_stage(dag_.tasks[id])) thread.waits_for = id;
   }

@@ -21,6 +21,24 @@ Seconds issue_time(const Dag& dag, TaskId id);
 /// Returns the same of a task's first kernel: where each expert has one, the GPU begins with it while others are issued.
 Seconds first_issue_time(const Dag& dag, TaskId id);
 
+/// The two together: of a task's first kernel, and of those that follow.
+struct IssueTime {
+  Seconds first = 0, rest = 0;
+  Seconds all() const { return first + rest; }
+};
+
+/// The issue times of a DAG's tasks, those of its kernels worked out once. The DAG must outlive it.
+class IssueTimes {
+ public:
+  explicit IssueTimes(const Dag& dag);
+  IssueTime of(TaskId id) const;
+
+ private:
+  const Dag& dag_;
+  const bool is_free_;
+  std::vector<IssueTime> of_kernel_;
+};
+
 /// Returns the issue time of all tasks of each rank together, but for what follows the first kernel of one: no step is shorter
 std::vector<Seconds> issue_times(const Dag& dag, const Timeline& timeline = {});
 
@@ -56,6 +74,7 @@ class HostIssue {
     TaskId waits_for = no_id;
   };
   const Dag& dag_;
+  const IssueTimes times_;
   std::vector<bool> waited_for_;                 ///< by kind of operation; see waits_for()
   std::unordered_set<TaskId> dispatches_;        ///< that the CPU waits for
   std::unordered_map<TaskId, Seconds> arrived_;  ///< receives that the CPU waits for

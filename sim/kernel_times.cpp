@@ -1,39 +1,13 @@
 #include "sim/kernel_times.h"
 
 #include <algorithm>
-#include <boost/container_hash/hash.hpp>
 #include <stdexcept>
 
 #include "sim/kernel_cost.h"
 
 namespace tandem::sim {
 
-std::size_t KernelTimes::Hash::operator()(const Known& known) const {
-  const Task& task = dag.tasks[known.task];
-  std::size_t hash = task.attributes * op_kind_count + static_cast<std::size_t>(task.op);
-  boost::hash_combine(hash, dag.ranks[task.rank].device);
-  boost::hash_combine(hash, task.stream == Stream::host);
-  boost::hash_combine(hash, static_cast<int>(pass_of(task.phase)));
-  for (const Operand& operand : dag.operands_of(known.task))
-    for (const std::int64_t dim : dag.buffers[operand.buffer].shape.dims) boost::hash_combine(hash, dim);
-  return hash;
-}
-
-bool KernelTimes::Same::operator()(const Known& a, const Known& b) const {
-  const Task &one = dag.tasks[a.task], &other = dag.tasks[b.task];
-  if (one.op != other.op || one.attributes != other.attributes || pass_of(one.phase) != pass_of(other.phase) ||
-      dag.ranks[one.rank].device != dag.ranks[other.rank].device ||
-      (one.stream == Stream::host) != (other.stream == Stream::host))
-    return false;
-  const auto same_type = [&](const Operand& x, const Operand& y) {
-    const Buffer &left = dag.buffers[x.buffer], &right = dag.buffers[y.buffer];
-    return left.dtype == right.dtype && left.shape == right.shape && left.scaling == right.scaling;
-  };
-  return std::ranges::equal(dag.operands_of(a.task), dag.operands_of(b.task), same_type);
-}
-
-KernelTimes::KernelTimes(const Dag& dag)
-    : dag_(dag), models_(dag.devices.size()), known_(0, Hash{dag}, Same{dag}), of_task_(dag.tasks.size()) {
+KernelTimes::KernelTimes(const Dag& dag) : dag_(dag), models_(dag.devices.size()), known_(dag.kernels.first.size()) {
   for (std::size_t i = 0; i < models_.size(); ++i)
     if (!dag.devices[i].measured.empty()) models_[i].emplace(dag.devices[i]);
 }
@@ -47,19 +21,6 @@ Seconds on_host(const Device& device, const OpCost& cost) {
 }
 
 }  // namespace
-
-const KernelTimes::Known& KernelTimes::known(TaskId id) const {
-  const Known*& known = of_task_[id];
-  if (known != nullptr) return *known;
-  known = &*known_.insert({.task = id}).first;
-  return *known;
-}
-
-const KernelTime& KernelTimes::parts_of(TaskId id) const {
-  std::optional<KernelTime>& time = known(id).time;
-  if (!time) time = computed(id);
-  return *time;
-}
 
 KernelTime KernelTimes::computed(TaskId id) const {
   const std::uint32_t index = dag_.ranks[dag_.tasks[id].rank].device;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <optional>
-#include <unordered_set>
 #include <vector>
 
 #include "runtime/dag/dag.h"
@@ -17,8 +16,8 @@ struct KernelTime {
 };
 
 /// Says how long the kernels of a DAG take on their ranks' devices, by what was measured there (`KernelModel`), else as
-/// `kernel_time` says. On a host whose bandwidth is not known, kernels take what was measured. Each distinct kernel is computed
-/// once, and looked for once for each task. The DAG must outlive it.
+/// `kernel_time` says. On a host whose bandwidth is not known, kernels take what was measured. Each of `Dag::kernels` is computed
+/// once. The DAG must outlive it.
 class KernelTimes {
  public:
   explicit KernelTimes(const Dag& dag);
@@ -27,35 +26,27 @@ class KernelTimes {
 
   /// Returns the time of a compute task.
   Seconds of(TaskId id) const { return parts_of(id).total; }
-  const KernelTime& parts_of(TaskId id) const;
+  const KernelTime& parts_of(TaskId id) const {
+    std::optional<KernelTime>& time = known(id).time;
+    return time ? *time : time.emplace(computed(id));
+  }
   /// Returns what that time is made of on a device of speed 1; for a kernel that was measured, what its likes are made of.
   Roofline roofline_of(TaskId id) const;
   /// Returns the time at full peaks, which no kernel beats unless it was measured to.
   Seconds lower_bound_of(TaskId id) const;
 
  private:
-  /// A task that stands for all that compute the same on the same device.
+  /// Of a kernel, each when somebody first asks: a device's bounds are known where its speeds are not.
   struct Known {
-    TaskId task;
-    // Each when somebody first asks: a device's bounds are known where its speeds are not.
-    mutable std::optional<KernelTime> time = {};
-    mutable std::optional<Seconds> lower_bound = {};
-  };
-  struct Hash {
-    const Dag& dag;
-    std::size_t operator()(const Known& known) const;
-  };
-  struct Same {
-    const Dag& dag;
-    bool operator()(const Known& a, const Known& b) const;
+    std::optional<KernelTime> time = {};
+    std::optional<Seconds> lower_bound = {};
   };
 
   const Dag& dag_;
   std::vector<std::optional<KernelModel>> models_;  ///< by device; none where nothing was measured
-  mutable std::unordered_set<Known, Hash, Same> known_;
-  mutable std::vector<const Known*> of_task_;  ///< null where nobody has asked yet
+  mutable std::vector<Known> known_;                ///< by kernel
 
-  const Known& known(TaskId id) const;
+  Known& known(TaskId id) const { return known_[dag_.kernels.of_task[id]]; }
   KernelTime computed(TaskId id) const;
 };
 

@@ -12,8 +12,7 @@ namespace tandem::sim {
 struct StepCosts {
   explicit StepCosts(const Dag& dag, const Speedup& speedup = {})
       : kernels(dag), collectives(dag, speedup), unshared(dag, collectives) {
-    for (TaskId id = 0; id < dag.tasks.size(); ++id)
-      if (!is_communication(dag.tasks[id].op)) kernels.parts_of(id);
+    for (const TaskId first : dag.kernels.first) kernels.parts_of(first);
   }
   StepCosts(const StepCosts&) = delete;
   StepCosts& operator=(const StepCosts&) = delete;

@@ -364,7 +364,7 @@ inline constexpr auto fields_of<Task> =
 template <>
 inline constexpr auto fields_of<Group> = std::tuple{&Group::communicator, &Group::bytes};
 template <>
-inline constexpr auto fields_of<Dag> =  // and the graph, as `Edges`
+inline constexpr auto fields_of<Dag> =  // and the graph, as `Edges`; the kernels follow from the rest
     std::tuple{&Dag::info,     &Dag::software,   &Dag::devices,     &Dag::ranks,      &Dag::links,  &Dag::communicators,
                &Dag::names,    &Dag::attributes, &Dag::buffers,     &Dag::shards,     &Dag::inputs, &Dag::tasks,
                &Dag::operands, &Dag::groups,     &Dag::group_begin, &Dag::group_tasks};

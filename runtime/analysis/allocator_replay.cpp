@@ -1,11 +1,9 @@
 #include "runtime/analysis/allocator_replay.h"
 
 #include <algorithm>
-#include <boost/container_hash/hash.hpp>
 #include <cstdlib>
 #include <map>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -33,9 +31,9 @@ struct Update {
   BufferId factors = no_id;           ///< of Adafactor's
 };
 
-std::vector<Update> updates_on(const Dag& dag, RankIndex rank) {
+std::vector<Update> updates_on(const std::vector<OptimizerUpdate>& all, RankIndex rank) {
   std::vector<Update> updates;
-  for (const OptimizerUpdate& update : optimizer_updates(dag)) {
+  for (const OptimizerUpdate& update : all) {
     if (update.rank != rank || update.follows_counts) continue;
     updates.push_back({.weights = update.weight, .states = {update.master}});
     updates.back().factors = update.factors;
@@ -124,16 +122,17 @@ void for_each_weight(const Dag& dag, const Weights& weights, const Update& updat
   if (left > 0) add(left);  // padding, or a slice whose weights are not known
 }
 
-Kept kept_on(const Dag& dag, const Timeline& timeline, RankIndex rank) {
+/// `all`: the updates of all ranks. `inputs`: as `inputs_that_stand_for` has them.
+Kept kept_on(const Dag& dag, const std::vector<OptimizerUpdate>& all, const std::vector<std::int64_t>& inputs,
+             const FrameworkMemory& held, const Timeline& timeline, RankIndex rank) {
   Kept kept;
   const bool moves = dag.software.moves_weights;
-  const std::vector<Update> updates = updates_on(dag, rank);
+  const std::vector<Update> updates = updates_on(all, rank);
   std::vector<bool> is_state(dag.buffers.size());
   for (const Update& update : updates) {
     for (const BufferId state : update.states) is_state[dag.buffers[state].base] = true;
     if (update.factors != no_id) is_state[update.factors] = true;
   }
-  const std::vector<std::int64_t> inputs = inputs_that_stand_for(dag, timeline);
   std::vector<Bytes> of_period;  // inputs in their order, that come once more for each period
   const auto repeat_period = [&] {
     for (std::int64_t i = 0; i < timeline.repeat.times; ++i)
@@ -165,7 +164,6 @@ Kept kept_on(const Dag& dag, const Timeline& timeline, RankIndex rank) {
   }
   for (const Update& update : updates)
     if (update.factors != no_id) kept.after_the_first_step.push_back(dag.buffers[update.factors].bytes());
-  const FrameworkMemory held = framework_memory(dag)[rank];
   for (const Bytes bytes : {held.reserved, held.workspaces})
     if (bytes > 0) kept.from_the_start.push_back(bytes);
   return kept;
@@ -177,21 +175,48 @@ struct Event {
   std::uint32_t of = 0;
 };
 
+/// What is open of a buffer in one size.
+struct Open {
+  Bytes bytes = 0;
+  std::uint32_t last = no_id;  ///< allocation
+  std::size_t ended_before = 0;
+  std::uint32_t next = no_id;  ///< of the same buffer in another size
+};
+
+/// Finds what is open of a buffer in a size. The buffers of a rank have numbers that lie together.
+class OpenBuffers {
+ public:
+  explicit OpenBuffers(const std::vector<MemoryChange>& changes) {
+    if (changes.empty()) return;
+    const auto [low, high] = std::ranges::minmax(changes, {}, &MemoryChange::buffer);
+    lowest_ = low.buffer;
+    first_.assign(std::size_t{high.buffer} - low.buffer + 1, no_id);
+  }
+
+  Open& of(BufferId buffer, Bytes bytes) {
+    std::uint32_t& first = first_[buffer - lowest_];
+    for (std::uint32_t i = first; i != no_id; i = open_[i].next)
+      if (open_[i].bytes == bytes) return open_[i];
+    const std::uint32_t next = std::exchange(first, static_cast<std::uint32_t>(open_.size()));
+    return open_.emplace_back(Open{.bytes = bytes, .next = next});
+  }
+
+ private:
+  BufferId lowest_ = 0;
+  std::vector<std::uint32_t> first_;
+  std::vector<Open> open_;
+};
+
 /// Pairs each end with its beginning. What ends at the instant at which it begins comes before it there, and is left out.
 std::vector<Event> events_of(const std::vector<MemoryChange>& changes) {
-  struct Open {
-    std::uint32_t last = no_id;  ///< allocation
-    std::size_t ended_before = 0;
-  };
-  std::unordered_map<std::pair<BufferId, Bytes>, Open, boost::hash<std::pair<BufferId, Bytes>>> open;
-  open.reserve(changes.size() / 2);
+  OpenBuffers open(changes);
   std::vector<std::uint32_t> opened_before;  // by allocation: the one of the same buffer and size that was open then
   std::vector<Event> events;
   events.reserve(changes.size());
   for (const MemoryChange& change : changes) {
     if (change.bytes == 0) continue;
     const Bytes bytes = std::abs(change.bytes);
-    Open& of = open[{change.buffer, bytes}];
+    Open& of = open.of(change.buffer, bytes);
     if (change.bytes < 0) {
       if (of.last == no_id) {
         ++of.ended_before;
@@ -212,10 +237,10 @@ std::vector<Event> events_of(const std::vector<MemoryChange>& changes) {
 /// The changes with placeholders that stay, each where the first product of its shape starts.
 std::vector<MemoryChange> with_placeholders(const Timeline& timeline, const std::vector<Placeholder>& placeholders,
                                             std::vector<MemoryChange> changes) {
-  BufferId of = no_id;
+  BufferId of = changes.empty() ? 0 : std::ranges::max(changes, {}, &MemoryChange::buffer).buffer;
   for (const Placeholder& placeholder : placeholders) {
     const Seconds at = timeline.in_step(timeline.start[placeholder.first]);
-    changes.insert(std::ranges::upper_bound(changes, at, {}, &MemoryChange::at), {at, placeholder.bytes, --of, true});
+    changes.insert(std::ranges::upper_bound(changes, at, {}, &MemoryChange::at), {at, placeholder.bytes, ++of, true});
   }
   return changes;
 }
@@ -254,12 +279,20 @@ GraphBlocks blocks_of_graphs(const std::vector<MemoryChange>& of_rank, bool expa
 
 }  // namespace
 
-std::optional<AllocatorUse> replay_allocator(const Dag& dag, const Timeline& timeline, const MemoryChanges& of_ranks,
-                                             RankIndex rank, const CachingAllocator::Settings& settings) {
+AllocatorReplay::AllocatorReplay(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes)
+    : dag_(dag),
+      timeline_(timeline),
+      changes_(changes),
+      updates_(optimizer_updates(dag)),
+      inputs_(inputs_that_stand_for(dag, timeline)),
+      held_(framework_memory(dag)),
+      placeholders_(lasting_placeholders(dag)) {}
+
+std::optional<AllocatorUse> AllocatorReplay::of(RankIndex rank, const CachingAllocator::Settings& settings) const {
   const std::optional<std::vector<MemoryChange>> changes =
-      changes_of_whole_step(dag, timeline, changes_in(MemoryHome::allocator, of_ranks[rank]), rank);
+      changes_of_whole_step(dag_, timeline_, changes_in(MemoryHome::allocator, changes_[rank]), rank);
   if (!changes) return {};
-  const Kept kept = kept_on(dag, timeline, rank);
+  const Kept kept = kept_on(dag_, updates_, inputs_, held_[rank], timeline_, rank);
   const std::vector<Event> events = events_of(*changes);
   CachingAllocator allocator(settings);
   std::vector<CachingAllocator::Handle> moved;
@@ -270,10 +303,10 @@ std::optional<AllocatorUse> replay_allocator(const Dag& dag, const Timeline& tim
     allocator.allocate(bytes);
   }
   free_all(moved, allocator);
-  const GraphBlocks graphs = blocks_of_graphs(of_ranks[rank], settings.expandable_segments);
+  const GraphBlocks graphs = blocks_of_graphs(changes_[rank], settings.expandable_segments);
   for (const Bytes bytes : graphs.blocks) allocator.allocate(bytes);
-  const std::vector<Placeholder> placeholders = lasting_placeholders(dag)[rank];
-  play(placeholders.empty() ? events : events_of(with_placeholders(timeline, placeholders, *changes)), allocator);
+  const std::vector<Placeholder>& placeholders = placeholders_[rank];
+  play(placeholders.empty() ? events : events_of(with_placeholders(timeline_, placeholders, *changes)), allocator);
   for (const Bytes bytes : kept.after_the_first_step) allocator.allocate(bytes);
   play(events, allocator);
   return AllocatorUse{.allocated = allocator.peak_allocated() - graphs.free,

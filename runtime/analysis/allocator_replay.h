@@ -1,9 +1,12 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "runtime/analysis/caching_allocator.h"
+#include "runtime/analysis/framework_memory.h"
 #include "runtime/analysis/memory_changes.h"
+#include "runtime/analysis/optimizer_updates.h"
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
 
@@ -19,7 +22,7 @@ struct AllocatorUse {
   bool operator==(const AllocatorUse&) const = default;
 };
 
-/// Plays two steps of the rank through the allocator, in the order of its memory changes: parameters, gradients, the optimizer's
+/// Plays two steps of a rank through the allocator, in the order of its memory changes: parameters, gradients, the optimizer's
 /// copy of the parameters and what the framework keeps come first; placeholders of gradients come in the first step, when the
 /// first product of their shape starts, and the moments of Adam at its end, into what that step has left; the second step finds
 /// both there. Where weights move into their buffers (Software::moves_weights),
@@ -29,7 +32,22 @@ struct AllocatorUse {
 ///
 /// The pool of CUDA graphs is played by itself, from its first capture on, and has the segments that this takes; it counts as
 /// allocated, though PyTorch does not count what no tensor has at the moment.
-std::optional<AllocatorUse> replay_allocator(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes,
-                                             RankIndex rank, const CachingAllocator::Settings& settings = {});
+class AllocatorReplay {
+ public:
+  /// `changes`: the timeline's. All must outlive this.
+  AllocatorReplay(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes);
+
+  std::optional<AllocatorUse> of(RankIndex rank, const CachingAllocator::Settings& settings = {}) const;
+
+ private:
+  const Dag& dag_;
+  const Timeline& timeline_;
+  const MemoryChanges& changes_;
+  // Of all ranks.
+  std::vector<OptimizerUpdate> updates_;
+  std::vector<std::int64_t> inputs_;
+  std::vector<FrameworkMemory> held_;
+  std::vector<std::vector<Placeholder>> placeholders_;
+};
 
 }  // namespace tandem

@@ -76,12 +76,12 @@ std::size_t CachingAllocator::pool_of(Bytes size, std::uint32_t stream) {
   return found->second;
 }
 
-CachingAllocator::BlockId CachingAllocator::best_fit(const Pool& pool, Bytes size) const {
-  auto found = pool.free.lower_bound({size, 0, 0});
+CachingAllocator::BlockId CachingAllocator::best_fit(const Pool& pool, Bytes size) {
+  auto found = pool.free.lower_bound(size, BySize());
   if (found == pool.free.end()) return no_block;
-  const BlockId first = std::get<BlockId>(*found);
+  const BlockId first = found->id;
   if (first != pool.last || ++found == pool.free.end()) return first;
-  return std::get<BlockId>(*found);
+  return found->id;
 }
 
 CachingAllocator::BlockId CachingAllocator::new_segment(std::size_t pool, Bytes size) {
@@ -91,7 +91,7 @@ CachingAllocator::BlockId CachingAllocator::new_segment(std::size_t pool, Bytes 
   segments_.push_back({.pool = pool, .size = size});
   const Bytes address = next_address_;
   next_address_ += size;
-  return make_block({.address = address, .size = size, .segment = static_cast<std::uint32_t>(segments_.size() - 1)});
+  return make_block(address, size, static_cast<std::uint32_t>(segments_.size() - 1));
 }
 
 Bytes CachingAllocator::growth(const Pool& pool, Bytes size) const {
@@ -119,7 +119,7 @@ CachingAllocator::BlockId CachingAllocator::expand(std::size_t pool_id, Bytes si
     return last;
   }
   const BlockId before = pool.last;
-  const BlockId id = make_block({.address = pool.end - more, .size = more, .segment = pool.segment, .previous = before});
+  const BlockId id = make_block(pool.end - more, more, pool.segment, before);
   if (before != no_block) blocks_[before].next = id;
   pool.last = id;
   return id;
@@ -130,12 +130,12 @@ void CachingAllocator::split(BlockId id, Bytes size) {
   Pool& pool = pools_[segments_[blocks_[id].segment].pool];
   const bool splits = pool.small || settings_.expandable_segments ? rest >= granularity : rest > most_of_small;
   if (!splits) return;
-  const Block whole = blocks_[id];
-  const BlockId after =
-      make_block({.address = whole.address + size, .size = rest, .segment = whole.segment, .previous = id, .next = whole.next});
-  blocks_[id].size = size;
-  blocks_[id].next = after;
-  if (whole.next != no_block) blocks_[whole.next].previous = after;
+  Block& block = blocks_[id];
+  const BlockId next = block.next;
+  const BlockId after = make_block(block.address + size, rest, block.segment, id, next);
+  block.size = size;
+  block.next = after;
+  if (next != no_block) blocks_[next].previous = after;
   if (pool.last == id) pool.last = after;
   insert_free(after);
 }
@@ -150,7 +150,7 @@ void CachingAllocator::give_back_unused() {
   ++retries_;
   for (Pool& pool : pools_) {
     std::vector<BlockId> free;
-    for (const FreeBlock& block : pool.free) free.push_back(std::get<BlockId>(block));
+    for (const Block& block : pool.free) free.push_back(block.id);
     for (const BlockId id : free) {
       if (settings_.expandable_segments)
         give_back_pages(pool, id);
@@ -179,8 +179,8 @@ void CachingAllocator::give_back_pages(Pool& pool, BlockId id) {
   reserved_ -= end - begin;
   segments_[block.segment].size -= end - begin;
   BlockId left = block.previous, right = block.next;
-  if (before > 0) left = make_block({.address = block.address, .size = before, .segment = block.segment, .previous = left});
-  if (after > 0) right = make_block({.address = end, .size = after, .segment = block.segment, .next = right});
+  if (before > 0) left = make_block(block.address, before, block.segment, left);
+  if (after > 0) right = make_block(end, after, block.segment, no_block, right);
   if (left != no_block) blocks_[left].next = no_block;
   if (right != no_block) blocks_[right].previous = no_block;
   if (before > 0) {
@@ -199,23 +199,31 @@ void CachingAllocator::give_back_pages(Pool& pool, BlockId id) {
 }
 
 void CachingAllocator::insert_free(BlockId id) {
-  const Block& block = blocks_[id];
-  pools_[segments_[block.segment].pool].free.insert({block.size, block.address, id});
+  Block& block = blocks_[id];
+  pools_[segments_[block.segment].pool].free.insert(block);
 }
 
 void CachingAllocator::erase_free(BlockId id) {
-  const Block& block = blocks_[id];
-  pools_[segments_[block.segment].pool].free.erase({block.size, block.address, id});
+  Block& block = blocks_[id];
+  FreeBlocks& free = pools_[segments_[block.segment].pool].free;
+  free.erase(free.iterator_to(block));
 }
 
-CachingAllocator::BlockId CachingAllocator::make_block(const Block& block) {
+CachingAllocator::BlockId CachingAllocator::make_block(Bytes address, Bytes size, std::uint32_t segment, BlockId previous,
+                                                       BlockId next) {
   if (unused_blocks_.empty()) {
-    blocks_.push_back(block);
-    return static_cast<BlockId>(blocks_.size() - 1);
+    unused_blocks_.push_back(static_cast<BlockId>(blocks_.size()));
+    blocks_.emplace_back();
   }
   const BlockId id = unused_blocks_.back();
   unused_blocks_.pop_back();
-  blocks_[id] = block;
+  Block& block = blocks_[id];
+  block.address = address;
+  block.size = size;
+  block.segment = segment;
+  block.previous = previous;
+  block.next = next;
+  block.id = id;
   return id;
 }
 

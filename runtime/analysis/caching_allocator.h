@@ -1,11 +1,12 @@
 #pragma once
 
+#include <boost/intrusive/set.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <map>
-#include <set>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/units.h"
@@ -54,21 +55,27 @@ class CachingAllocator {
  private:
   using BlockId = std::uint32_t;
   static constexpr BlockId no_block = 0xFFFFFFFF;
-  struct Block {
+  struct Block : boost::intrusive::set_base_hook<> {
     Bytes address = 0;
     Bytes size = 0;
     std::uint32_t segment = 0;
     BlockId previous = no_block, next = no_block;  ///< in its segment
+    BlockId id = no_block;
     bool in_use = false;
   };
   struct Segment {
     std::size_t pool = 0;
     Bytes size = 0;
   };
-  using FreeBlock = std::tuple<Bytes, Bytes, BlockId>;  ///< size, address, block
+  struct BySize {
+    bool operator()(const Block& a, const Block& b) const { return a.size != b.size ? a.size < b.size : a.address < b.address; }
+    bool operator()(const Block& a, Bytes size) const { return a.size < size; }
+    bool operator()(Bytes size, const Block& b) const { return size < b.size; }
+  };
+  using FreeBlocks = boost::intrusive::set<Block, boost::intrusive::compare<BySize>>;
   struct Pool {
     bool small = false;
-    std::set<FreeBlock> free;
+    FreeBlocks free;
     std::uint32_t segment = 0;  ///< the expandable one
     BlockId last = no_block;    ///< at its end
     Bytes end = 0;              ///< its address
@@ -76,7 +83,7 @@ class CachingAllocator {
   };
 
   std::size_t pool_of(Bytes size, std::uint32_t stream);
-  BlockId best_fit(const Pool& pool, Bytes size) const;
+  static BlockId best_fit(const Pool& pool, Bytes size);
   BlockId new_segment(std::size_t pool, Bytes size);
   BlockId expand(std::size_t pool, Bytes size);
   void split(BlockId id, Bytes size);
@@ -88,13 +95,13 @@ class CachingAllocator {
   void give_back_pages(Pool& pool, BlockId id);
   void insert_free(BlockId id);
   void erase_free(BlockId id);
-  BlockId make_block(const Block& block);
+  BlockId make_block(Bytes address, Bytes size, std::uint32_t segment, BlockId previous = no_block, BlockId next = no_block);
   void drop(BlockId id);
 
   Settings settings_;
   std::map<std::pair<std::uint32_t, bool>, std::size_t> pool_index_;
+  std::deque<Block> blocks_;  ///< each stays at its address
   std::vector<Pool> pools_;
-  std::vector<Block> blocks_;
   std::vector<BlockId> unused_blocks_;
   std::vector<Segment> segments_;
   Bytes next_address_ = 0;

@@ -22,8 +22,10 @@ void add_to(Lifetime& life, Seconds begin, Seconds end) {
 class Buffers {
  public:
   Buffers(const Dag& dag, const Timeline& timeline, const CapturedTasks& captured)
-      : dag_(dag), timeline_(timeline), captured_(captured), first_(dag.buffers.size(), no_id) {
+      : dag_(dag), timeline_(timeline), captured_(captured) {
     result_.lives.resize(dag.buffers.size());
+    if (captured.empty()) return;
+    first_.assign(dag.buffers.size(), no_id);
     for (TaskId id = 0; id < dag.tasks.size(); ++id)
       for (const Operand& operand : dag.operands_of(id)) {
         TaskId& first = first_[dag.buffers[operand.buffer].base];
@@ -49,7 +51,7 @@ class Buffers {
   const Dag& dag_;
   const Timeline& timeline_;
   const CapturedTasks& captured_;
-  std::vector<TaskId> first_;  ///< by buffer, the task that touches it first
+  std::vector<TaskId> first_;  ///< by buffer, the task that touches it first; empty where nothing is captured
   std::vector<Seconds> ends_;  ///< by callable
   std::set<std::pair<std::uint32_t, BufferId>> inputs_;
   GraphBuffers result_;

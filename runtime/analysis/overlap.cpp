@@ -12,7 +12,8 @@ struct Interval {
 
 /// Sorted, and joined where they touch or overlap.
 std::vector<Interval> joined(std::vector<Interval> intervals) {
-  std::ranges::sort(intervals, {}, &Interval::start);
+  // Those of one stream are in order.
+  if (!std::ranges::is_sorted(intervals, {}, &Interval::start)) std::ranges::sort(intervals, {}, &Interval::start);
   std::vector<Interval> apart;
   for (const Interval& next : intervals) {
     if (!apart.empty() && next.start <= apart.back().end) {

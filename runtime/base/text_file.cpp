@@ -1,10 +1,13 @@
 #include "runtime/base/text_file.h"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -38,6 +41,20 @@ File opened(const std::string& path) {
   File file(std::fopen(path.c_str(), "rb"), &std::fclose);
   if (!file) refuse_unreadable(path, errno);
   return file;
+}
+
+/// Those that the file has, `most` at most.
+std::string first_bytes(const std::string& path, std::size_t most) {
+  const File file = opened(path);
+  std::string bytes;
+  std::array<char, 1U << 14> block;
+  while (bytes.size() < most) {
+    const std::size_t count = std::fread(block.data(), 1, std::min(block.size(), most - bytes.size()), file.get());
+    if (count == 0) break;
+    bytes.append(block.data(), count);
+  }
+  if (std::ferror(file.get()) != 0) refuse_unreadable(path, errno);
+  return bytes;
 }
 
 /// Returns the length of the UTF-8 character that starts at `at`, or 0 (RFC 3629: no overlong forms, no surrogates, up to
@@ -79,21 +96,11 @@ void check_text(const std::string& text, const std::string& file, const std::str
 std::string read_text_file(const std::string& path, const std::string& expected) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) throw InputError({.file = path}, "is a folder, expected " + expected);
-  const File file = opened(path);
-  std::string text(max_bytes + 1, '\0');
-  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
-  if (std::ferror(file.get()) != 0) refuse_unreadable(path, errno);
+  const std::string text = first_bytes(path, max_bytes + 1);
   check_text(text, path, expected);
   return text;
 }
 
-std::string read_bytes(const std::string& path) {
-  const File file = opened(path);
-  std::string bytes;
-  std::vector<char> block(std::size_t{1} << 16);
-  while (const std::size_t count = std::fread(block.data(), 1, block.size(), file.get())) bytes.append(block.data(), count);
-  if (std::ferror(file.get()) != 0) refuse_unreadable(path, errno);
-  return bytes;
-}
+std::string read_bytes(const std::string& path) { return first_bytes(path, std::numeric_limits<std::size_t>::max()); }
 
 }  // namespace tandem

@@ -59,7 +59,7 @@ OpCost cost_of(const Dag& dag, TaskId id) {
   const Task& task = dag.tasks[id];
   const Operation& op = operation(task.op);
   if (op.cost == nullptr || is_fused(dag.attributes[task.attributes])) return {};
-  std::array<OperandType, 12> types;
+  std::array<OperandType, most_operands> types;
   std::size_t count = 0;
   for (const Operand& operand : dag.operands_of(id)) {
     const Buffer& buffer = dag.buffers[operand.buffer];

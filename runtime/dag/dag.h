@@ -20,6 +20,7 @@ using BufferId = std::uint32_t;
 using RankIndex = std::uint32_t;  ///< index of a lowered rank in `Dag::ranks`, not its number in the world
 using CommunicatorId = std::uint32_t;
 using GroupId = std::uint32_t;
+using KernelId = std::uint32_t;
 inline constexpr std::uint32_t no_id = 0xFFFFFFFF;
 
 enum class Phase : std::uint8_t {
@@ -82,11 +83,11 @@ constexpr bool is_persistent(BufferKind kind) { return kind != BufferKind::activ
 struct Buffer {
   Shape shape;
   DType dtype = DType::f32;
+  Scaling scaling = Scaling::none;
   BufferKind kind = BufferKind::activation;
   RankIndex rank = 0;
   BufferId base = 0;
   std::int64_t offset = 0;
-  Scaling scaling = Scaling::none;
 
   Bytes bytes() const { return size_of(dtype, shape.elements()) + scale_bytes(scaling, shape.elements()); }
 };
@@ -102,6 +103,8 @@ struct Operand {
   std::uint32_t access_bits : 2;
   Access access() const { return static_cast<Access>(access_bits); }
 };
+
+inline constexpr std::size_t most_operands = 12;  ///< of a task
 
 struct Task {
   OpKind op = OpKind::gemm;
@@ -220,6 +223,14 @@ class TaskGraph {
   std::vector<TaskId> targets_;
 };
 
+/// Says which tasks run one and the same kernel: those of one number have the same operation and attributes, operands of the
+/// same types and the same pass, and run on the same device, or on its host. What is to be known of a kernel, such as its time,
+/// need be worked out once.
+struct DistinctKernels {
+  std::vector<KernelId> of_task;  ///< `no_id` for communication
+  std::vector<TaskId> first;      ///< by kernel, the first task that runs it; in this order they are numbered
+};
+
 /// One training step as tasks, or several in a row. Immutable once built; see `DagBuilder`.
 struct Dag {
   StepInfo info;
@@ -239,6 +250,7 @@ struct Dag {
   std::vector<std::uint32_t> group_begin;  ///< groups.size() + 1 offsets into `group_tasks`
   std::vector<TaskId> group_tasks;
   TaskGraph graph;
+  DistinctKernels kernels;  ///< follows from the rest; see distinct_kernels.h
 
   std::span<const Operand> operands_of(TaskId id) const {
     const std::uint32_t end = id + 1 < tasks.size() ? tasks[id + 1].first_operand : static_cast<std::uint32_t>(operands.size());

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
+
+#include "runtime/base/large_pages.h"
 
 namespace tandem {
 
@@ -14,13 +17,14 @@ RankIndex DagBuilder::add_rank(const Rank& rank) {
 
 CommunicatorId DagBuilder::add_communicator(Communicator communicator) {
   dag_.communicators.push_back(std::move(communicator));
+  groups_.emplace_back();
   return static_cast<CommunicatorId>(dag_.communicators.size() - 1);
 }
 
 BufferId DagBuilder::buffer(RankIndex rank, BufferKind kind, DType dtype, const Shape& shape, Scaling scaling) {
   const auto id = static_cast<BufferId>(dag_.buffers.size());
   dag_.buffers.push_back(
-      {.shape = shape, .dtype = dtype, .kind = kind, .rank = rank, .base = id, .offset = 0, .scaling = scaling});
+      {.shape = shape, .dtype = dtype, .scaling = scaling, .kind = kind, .rank = rank, .base = id, .offset = 0});
   first_access_.push_back(no_id);
   return id;
 }
@@ -36,15 +40,19 @@ BufferId DagBuilder::view(BufferId of, std::int64_t offset, const Shape& shape) 
 }
 
 std::uint16_t DagBuilder::name_id(std::string_view name) {
-  const auto [entry, added] = name_ids_.try_emplace(std::string(name), static_cast<std::uint16_t>(dag_.names.size()));
-  if (added) dag_.names.emplace_back(name);
-  return entry->second;
+  if (const auto known = name_ids_.find(name); known != name_ids_.end()) return known->second;
+  const auto id = static_cast<std::uint16_t>(dag_.names.size());
+  name_ids_.emplace(name, id);
+  dag_.names.emplace_back(name);
+  return id;
 }
 
-std::uint32_t DagBuilder::attribute_id(const OpAttributes& attributes) {
+std::uint32_t DagBuilder::attribute_id(OpKind op, const OpAttributes& attributes) {
+  std::uint32_t& last = last_attributes_[static_cast<std::size_t>(op)];
+  if (last != no_id && dag_.attributes[last] == attributes) return last;
   const auto [entry, added] = attribute_ids_.try_emplace(attributes, static_cast<std::uint32_t>(dag_.attributes.size()));
   if (added) dag_.attributes.push_back(attributes);
-  return entry->second;
+  return last = entry->second;
 }
 
 void DagBuilder::order_by_access(TaskId task, const Operand& operand) {
@@ -95,12 +103,13 @@ TaskId DagBuilder::add_task(const Task& task, std::span<const Operand> operands)
   std::sort(before_.begin(), before_.end());
   before_.erase(std::unique(before_.begin(), before_.end()), before_.end());
   for (const TaskId before : before_) edges_.emplace_back(before, id);
+  kernels_.add(dag_);
   return id;
 }
 
 TaskId DagBuilder::kernel(OpKind op, const OpAttributes& attributes, const TaskLabels& labels, std::span<const BufferId> reads,
                           std::span<const BufferId> writes, std::span<const BufferId> updates) {
-  std::array<Operand, 12> operands;
+  std::array<Operand, most_operands> operands;
   std::size_t count = 0;
   const auto append = [&](std::span<const BufferId> ids, Access access) {
     for (const BufferId id : ids) operands.at(count++) = {id, static_cast<std::uint32_t>(access)};
@@ -113,7 +122,7 @@ TaskId DagBuilder::kernel(OpKind op, const OpAttributes& attributes, const TaskL
             .phase = labels.phase,
             .stream = labels.stream,
             .rank = dag_.buffers[operands[0].buffer].rank,
-            .attributes = attribute_id(attributes),
+            .attributes = attribute_id(op, attributes),
             .micro_batch = labels.micro_batch,
             .layer = labels.layer,
             .chunk = labels.chunk,
@@ -167,10 +176,13 @@ TaskId DagBuilder::join(OpKind op, CommunicatorId communicator, const TaskLabels
   const std::uint64_t caller =
       (std::uint64_t{communicator} << 32) | (std::uint64_t{rank} << 1) | (op == OpKind::receive ? 1U : 0U);
   const std::uint32_t call = calls_[caller]++;
-  const auto [entry, added] =
-      group_ids_.try_emplace((std::uint64_t{communicator} << 32) | call, static_cast<GroupId>(dag_.groups.size()));
-  if (added) dag_.groups.push_back({communicator, bytes});
-  if (dag_.groups[entry->second].bytes != bytes) {
+  std::vector<GroupId>& groups = groups_[communicator];
+  if (call >= groups.size()) {
+    groups.push_back(static_cast<GroupId>(dag_.groups.size()));
+    dag_.groups.push_back({communicator, bytes});
+  }
+  const GroupId group = groups[call];
+  if (dag_.groups[group].bytes != bytes) {
     throw std::logic_error("members of '" + dag_.communicators[communicator].name + "' disagree on the size of a collective");
   }
 
@@ -179,14 +191,14 @@ TaskId DagBuilder::join(OpKind op, CommunicatorId communicator, const TaskLabels
             .axis = dag_.communicators[communicator].axis,
             .stream = labels.stream,
             .rank = rank,
-            .attributes = attribute_id(attributes),
-            .group = entry->second,
+            .attributes = attribute_id(op, attributes),
+            .group = group,
             .micro_batch = labels.micro_batch,
             .layer = labels.layer,
             .chunk = labels.chunk,
             .name = name_id(labels.name)};
   const TaskId id = add_task(task, operands);
-  group_members_.emplace_back(entry->second, id);
+  group_members_.emplace_back(group, id);
   return id;
 }
 
@@ -196,6 +208,16 @@ void DagBuilder::depend(TaskId before, TaskId after) {
 
 TaskId DagBuilder::last_on(RankIndex rank, Stream stream) const {
   return last_on_stream_[rank][static_cast<std::size_t>(stream)];
+}
+
+void DagBuilder::reserve_for(std::size_t ranks) {
+  // What is not used after all is never touched, and so takes no memory.
+  const auto reserve = [ranks](auto& items) {
+    items.reserve((items.size() + items.size() / 8) * ranks);
+    prefer_large_pages(items);
+  };
+  std::apply([&](auto&... items) { (reserve(items), ...); },
+             std::tie(dag_.tasks, dag_.operands, dag_.buffers, first_access_, accesses_, edges_, group_members_));
 }
 
 void DagBuilder::group_tasks_by_collective() {
@@ -223,6 +245,7 @@ Dag DagBuilder::finish() {
   first_access_ = {};
   dag_.graph = TaskGraph(dag_.tasks.size(), edges_);
   edges_ = {};
+  dag_.kernels = kernels_.take();
   return std::move(dag_);
 }
 

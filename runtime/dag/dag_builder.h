@@ -1,6 +1,7 @@
 #pragma once
 
-#include <deque>
+#include <array>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "runtime/dag/dag.h"
+#include "runtime/dag/distinct_kernels.h"
 
 namespace tandem {
 
@@ -33,6 +35,8 @@ struct TaskLabels {
 ///   receives are counted apart, so the n-th send on a pair meets the n-th receive.
 class DagBuilder {
  public:
+  DagBuilder() { last_attributes_.fill(no_id); }
+
   Dag& dag() { return dag_; }
   const Dag& dag() const { return dag_; }
 
@@ -69,6 +73,9 @@ class DagBuilder {
   /// Returns the last task lowered on this rank and stream, `no_id` before the first.
   TaskId last_on(RankIndex rank, Stream stream) const;
 
+  /// Makes room for so many ranks, each with about as much as there is now.
+  void reserve_for(std::size_t ranks);
+
   /// Completes the DAG. Throws std::logic_error when a collective lacks a member that another one on its communicator has.
   Dag finish();
 
@@ -80,18 +87,24 @@ class DagBuilder {
     std::uint32_t next;  ///< no_id: none
     bool write;
   };
+  struct TextHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
 
   Dag dag_;
-  std::deque<AccessRecord> accesses_;
+  KernelNumbers kernels_;
+  std::vector<AccessRecord> accesses_;
   std::vector<std::uint32_t> first_access_;  ///< by base buffer
   std::uint32_t free_access_ = no_id;        ///< first of a list, too
   std::vector<std::array<TaskId, stream_count>> last_on_stream_;
   std::vector<std::pair<TaskId, TaskId>> edges_;
   std::vector<TaskId> before_;  ///< of the task being added
-  std::unordered_map<std::string, std::uint16_t> name_ids_;
+  std::unordered_map<std::string, std::uint16_t, TextHash, std::equal_to<>> name_ids_;
   std::map<OpAttributes, std::uint32_t> attribute_ids_;
-  std::unordered_map<std::uint64_t, std::uint32_t> calls_;  ///< (communicator, rank, receives) -> calls so far
-  std::unordered_map<std::uint64_t, GroupId> group_ids_;    ///< (communicator, call) -> group
+  std::array<std::uint32_t, op_kind_count> last_attributes_;  ///< by operation: its next task often has the same; `no_id`: none
+  std::unordered_map<std::uint64_t, std::uint32_t> calls_;    ///< (communicator, rank, receives) -> calls so far
+  std::vector<std::vector<GroupId>> groups_;                  ///< by communicator and call
   std::vector<std::pair<GroupId, TaskId>> group_members_;
 
   TaskId add_task(const Task& task, std::span<const Operand> operands);
@@ -99,7 +112,7 @@ class DagBuilder {
               std::span<const Operand> operands, const ReductionAttributes& attributes);
   void order_by_access(TaskId task, const Operand& operand);
   std::uint16_t name_id(std::string_view name);
-  std::uint32_t attribute_id(const OpAttributes& attributes);
+  std::uint32_t attribute_id(OpKind op, const OpAttributes& attributes);
   void group_tasks_by_collective();
 };
 

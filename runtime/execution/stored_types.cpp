@@ -5,6 +5,8 @@
 #include <set>
 #include <vector>
 
+#include "runtime/dag/distinct_kernels.h"
+
 namespace tandem {
 namespace {
 
@@ -80,6 +82,7 @@ Dag stored_on_gpus(Dag dag) {
     dag.buffers[id].dtype = DType::bf16;
     dag.buffers[id].scaling = Scaling::none;
   }
+  dag.kernels = distinct_kernels(dag);
   return dag;
 }
 

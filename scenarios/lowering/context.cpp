@@ -1,6 +1,8 @@
 #include "scenarios/lowering/context.h"
 
 #include <algorithm>
+#include <array>
+#include <stdexcept>
 #include <utility>
 
 #include "scenarios/mesh/expert_mesh.h"
@@ -65,6 +67,25 @@ ModelView encoder_view(const Scenario& scenario, const World& world, RankIndex r
   return view;
 }
 
+/// A kernel's operands, kept after the call that names them.
+class KeptOperands {
+ public:
+  KeptOperands(std::span<const BufferId> reads, std::span<const BufferId> writes, std::span<const BufferId> updates)
+      : reads_(reads.size()), writes_(writes.size()), updates_(updates.size()) {
+    if (reads_ + writes_ + updates_ > all_.size()) throw std::logic_error("a kernel with too many operands");
+    auto next = all_.begin();
+    for (const std::span<const BufferId> some : {reads, writes, updates}) next = std::ranges::copy(some, next).out;
+  }
+
+  std::span<const BufferId> reads() const { return {all_.data(), reads_}; }
+  std::span<const BufferId> writes() const { return {all_.data() + reads_, writes_}; }
+  std::span<const BufferId> updates() const { return {all_.data() + reads_ + writes_, updates_}; }
+
+ private:
+  std::array<BufferId, most_operands> all_;
+  std::size_t reads_, writes_, updates_;
+};
+
 }  // namespace
 
 Context::Context(DagBuilder& b, const Scenario& s, const World& w, RankIndex r)
@@ -126,18 +147,19 @@ TaskId Context::kernel(OpKind op, const OpAttributes& attributes, std::string_vi
 TaskId Context::kernel(OpKind op, const OpAttributes& attributes, std::string_view name, std::span<const BufferId> reads,
                        std::span<const BufferId> writes, std::span<const BufferId> updates) {
   if (recording != nullptr) {
-    issue([this, op, attributes, name = std::string(name), reads = std::vector(reads.begin(), reads.end()),
-           writes = std::vector(writes.begin(), writes.end()),
-           updates = std::vector(updates.begin(), updates.end())] { kernel(op, attributes, name, reads, writes, updates); });
+    issue([this, op, attributes, name = std::string(name), operands = KeptOperands(reads, writes, updates)] {
+      kernel(op, attributes, name, operands.reads(), operands.writes(), operands.updates());
+    });
     return no_id;
   }
-  std::vector<BufferId> there(reads.begin(), reads.end());
+  std::vector<BufferId> there;
   if (offload.is_active()) {
-    for (BufferId& buffer : there) buffer = offload.read(*this, buffer);
+    for (const BufferId buffer : reads) there.push_back(offload.read(*this, buffer));
+    reads = there;
     for (const std::span<const BufferId> written : {writes, updates})
       for (const BufferId buffer : written) offload.write(*this, buffer);
   }
-  const TaskId task = builder.kernel(op, attributes, labels(name, Stream::compute), there, writes, updates);
+  const TaskId task = builder.kernel(op, attributes, labels(name, Stream::compute), reads, writes, updates);
   for (const TaskId before : held_) builder.depend(before, task);
   held_.clear();
   return task;
@@ -219,13 +241,15 @@ void Context::issue(std::function<void()> lower) {
     lower();
     return;
   }
-  recording->push_back([this, lower = std::move(lower), p = phase, m = micro_batch, l = layer, c = chunk] {
-    phase = p;
-    begin_micro_batch(m);
-    layer = l;
-    chunk = c;
-    lower();
-  });
+  recording->push_back({.lower = std::move(lower), .phase = phase, .micro_batch = micro_batch, .layer = layer, .chunk = chunk});
+}
+
+void Context::play(const Recorded& recorded) {
+  phase = recorded.phase;
+  begin_micro_batch(recorded.micro_batch);
+  layer = recorded.layer;
+  chunk = recorded.chunk;
+  recorded.lower();
 }
 
 void Context::cut() {

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -67,11 +68,39 @@ struct GemmOperand {
   BufferId by_row = no_id, by_column = no_id;
 };
 
+/// Operands of GEMMs by what they were cast from: buffers that were made since this was, whose numbers lie together.
+class CastOperands {
+ public:
+  explicit CastOperands(const DagBuilder& builder) : first_(builder.dag().buffers.size()) {}
+
+  /// Returns the operand, which stays at its address, and whether there was none.
+  std::pair<GemmOperand*, bool> try_emplace(BufferId from) {
+    const std::size_t place = from - first_;
+    if (from < first_) throw std::logic_error("casts a buffer of another rank");
+    if (place >= all_.size()) all_.resize(place + 1);
+    const bool is_new = all_[place].by_row == no_id && all_[place].by_column == no_id;
+    return {&all_[place], is_new};
+  }
+  GemmOperand& operator[](BufferId from) { return *try_emplace(from).first; }
+  void clear() { all_.clear(); }
+
+ private:
+  std::size_t first_;
+  std::deque<GemmOperand> all_;
+};
+
 /// Rows and columns of the part of a tensor that a rank takes for a matrix of its own, by the tensor's name.
 using MatrixBlocks = std::map<std::string, std::pair<std::int64_t, std::int64_t>>;
 
-/// What a pass lowers, held back until its turn comes (see turns.h). An empty function is a cut, where the turn ends.
-using Recording = std::deque<std::function<void()>>;
+/// What a pass lowers, held back until its turn comes (see turns.h), with the labels of its tasks.
+struct Recorded {
+  std::function<void()> lower;  ///< none: a cut, where the turn ends
+  Phase phase = Phase::forward;
+  std::int32_t micro_batch = -1;
+  std::int16_t layer = -1;
+  std::int16_t chunk = -1;
+};
+using Recording = std::deque<Recorded>;
 
 /// The lowering of one rank's step in progress: where it writes, and what the tasks it writes now belong to.
 class Context {
@@ -129,7 +158,7 @@ class Context {
   std::map<std::pair<std::int32_t, std::int32_t>, BufferId> sequence_numbers;  ///< by step and micro-batch; see inputs.h
   PackedDocuments packed_documents;
   ActivationOffload offload;
-  std::unordered_map<BufferId, GemmOperand> cast_operands;  ///< what was cast so far; see gemm_operand.h
+  CastOperands cast_operands{builder};                      ///< what was cast so far; see gemm_operand.h
   BufferId last_norm = no_id;                               ///< what the last norm gave
   std::unordered_set<BufferId> inputs_of_norm;              ///< of linear layers, which a norm gave to them alone
   std::unordered_map<BufferId, BufferId> gathered_weights;  ///< by the bucket's narrow weights: in bf16, to be cast to these
@@ -179,6 +208,8 @@ class Context {
   /// which tasks there are, or needs the id of a task, must be issued as one; single kernels and collectives issue themselves,
   /// and return `no_id` where they are recorded.
   void issue(std::function<void()> lower);
+  /// Lowers what was recorded and is no cut.
+  void play(const Recorded& recorded);
   /// Ends a turn of a pass that is being recorded.
   void cut();
   Recording* recording = nullptr;  ///< of the pass being lowered, if it takes turns with another

@@ -96,12 +96,12 @@ GemmOperand gemm_operand(Context& context, BufferId x, OperandRole role, GemmMat
   if (!is_cast(context, math)) return {x, x};
   const auto [known, is_new] = context.cast_operands.try_emplace(x);
   if (is_new && context.type_of(x) == context.scenario.training.precision) {
-    known->second = kept_as_cast(context, x, role, std::move(rows));
+    *known = kept_as_cast(context, x, role, std::move(rows));
   } else if (is_new) {
-    known->second = casts_of(context, context.shape_of(x), role);
-    cast_into(context, x, known->second, cast_attributes(context, role, std::move(rows)));
+    *known = casts_of(context, context.shape_of(x), role);
+    cast_into(context, x, *known, cast_attributes(context, role, std::move(rows)));
   }
-  return known->second;
+  return *known;
 }
 
 void cast_where_made(Context& context, BufferId x, OperandRole role, const std::vector<std::int32_t>& rows) {
@@ -117,23 +117,23 @@ BufferId attention_operand(Context& context, BufferId x, OperandRole role) {
   const auto [known, is_new] = context.cast_operands.try_emplace(x);
   if (is_new) {
     const BufferId cast = context.activation(context.shape_of(x), DType::f8, Scaling::tensor);
-    known->second = {cast, cast};
+    *known = {cast, cast};
     const bool is_recipes = context.scenario.training.precision == DType::f8;  // nvfp4's transforms are not for attention
     const CastAttributes attributes{.to = type_of(Recipe::current, role), .scaling = Scaling::tensor, .alone = !is_recipes};
     context.kernel(OpKind::cast, attributes, "cast", {x}, {cast});
   }
-  return known->second.by_row;
+  return known->by_row;
 }
 
 GemmOperand gemm_operand_part(Context& context, BufferId whole, OperandRole role, std::int64_t offset, BufferId part) {
   if (!is_cast(context, GemmMath::as_trained) || context.type_of(part) == context.scenario.training.precision)
     return {part, part};
   const auto [known, is_new] = context.cast_operands.try_emplace(whole);
-  if (is_new) known->second = casts_of(context, context.shape_of(whole), role);
+  if (is_new) *known = casts_of(context, context.shape_of(whole), role);
   const Shape shape = context.shape_of(part);
-  const BufferId by_row = context.builder.view(known->second.by_row, offset, shape);
-  const bool once = known->second.by_row == known->second.by_column;
-  const GemmOperand place{by_row, once ? by_row : context.builder.view(known->second.by_column, offset, shape)};
+  const BufferId by_row = context.builder.view(known->by_row, offset, shape);
+  const bool once = known->by_row == known->by_column;
+  const GemmOperand place{by_row, once ? by_row : context.builder.view(known->by_column, offset, shape)};
   cast_into(context, part, place, cast_attributes(context, role));
   return place;
 }
@@ -153,16 +153,16 @@ bool casts_first(const Context& context, BufferId shard, GemmMath math) {
 
 GemmOperand shard_operand(Context& context, BufferId shard, OperandRole role) {
   const auto [known, is_new] = context.cast_operands.try_emplace(shard);
-  if (!is_new) return known->second;
+  if (!is_new) return *known;
   CastAttributes attributes = cast_attributes(context, role);
   if (context.scenario.scales_whole_tensors()) {
     attributes.fused = is_cast_by_norm(context, shard);
     const BufferId by_row = context.activation(context.shape_of(shard), context.scenario.training.precision, attributes.scaling);
-    known->second = {by_row, by_row};
+    *known = {by_row, by_row};
   } else {
-    known->second = casts_of(context, context.shape_of(shard), role);
+    *known = casts_of(context, context.shape_of(shard), role);
   }
-  const GemmOperand casts = known->second;
+  const GemmOperand casts = *known;
   cast_into(context, shard, casts, attributes);
   return casts;
 }
@@ -181,7 +181,8 @@ BufferId gather_cast(Context& context, BufferId shard, std::string_view name) {
 }
 
 void note_gathered(Context& context, BufferId whole) {
-  context.cast_operands.try_emplace(whole, GemmOperand{whole, context.scenario.casts_once() ? whole : no_id});
+  if (const auto [known, is_new] = context.cast_operands.try_emplace(whole); is_new)
+    *known = {whole, context.scenario.casts_once() ? whole : no_id};
 }
 
 BufferId gather_operand(Context& context, BufferId shard, OperandRole role, GemmMath math, OperandUse use,

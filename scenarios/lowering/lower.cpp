@@ -238,8 +238,10 @@ Dag lower_ranks(const Scenario& scenario, const World& world, const StepRange& s
   dag.devices = world.devices;
   dag.links = world.links;
   add_ranks_and_communicators(world, builder);
-  for (const RankIndex rank : ranks)
+  for (const RankIndex& rank : ranks) {
     lower_rank(builder, scenario, world, rank, [&](StageProgram& program) { program.lower(steps); });
+    if (&rank == &ranks.front()) builder.reserve_for(ranks.size());
+  }
   return builder.finish();
 }
 

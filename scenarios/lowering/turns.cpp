@@ -21,10 +21,10 @@ class PassInTurns {
     while (!is_done()) {
       if (recorded_.empty()) record(pieces_[next_++]);
       while (!recorded_.empty()) {
-        const std::function<void()> lower = std::move(recorded_.front());
+        const Recorded next = std::move(recorded_.front());
         recorded_.pop_front();
-        if (!lower) return;
-        lower();
+        if (!next.lower) return;
+        context_.play(next);
       }
     }
   }

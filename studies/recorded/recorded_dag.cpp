@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/base/input_error.h"
+#include "runtime/dag/distinct_kernels.h"
 #include "sim/collective_cost.h"
 #include "studies/recorded/run_order.h"
 #include "studies/recorded/survey.h"
@@ -104,6 +105,7 @@ class Builder {
     }
     finish_groups();
     dag_.graph = TaskGraph(dag_.tasks.size(), edges_);
+    dag_.kernels = distinct_kernels(dag_);
     return {std::move(dag_), members_.ranks.of};
   }
 

@@ -10,12 +10,11 @@
 namespace tandem::studies {
 namespace {
 
-std::optional<DeviceMemory> memory_of(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes, RankIndex rank) {
+std::optional<DeviceMemory> memory_of(const Dag& dag, const AllocatorReplay& replay, RankIndex rank) {
   DeviceMemory memory{.communicators = sim::nccl_memory(dag, rank), .context = dag.software.context};
   const Bytes left = dag.devices[dag.ranks[rank].device].memory - memory.communicators - memory.context;
   const std::optional<AllocatorUse> allocator =
-      replay_allocator(dag, timeline, changes, rank,
-                       {.expandable_segments = dag.software.expandable_segments, .capacity = std::max<Bytes>(left, 0)});
+      replay.of(rank, {.expandable_segments = dag.software.expandable_segments, .capacity = std::max<Bytes>(left, 0)});
   if (!allocator) return {};
   memory.allocated = allocator->allocated;
   memory.reserved = allocator->reserved;
@@ -32,6 +31,7 @@ std::optional<DeviceMemory> device_memory(const Dag& dag, const Timeline& timeli
   std::erase(ranks, no_id);
   Bytes most = 0;
   for (const RankIndex rank : ranks) most = std::max(most, by_rank[rank].peak());
+  const AllocatorReplay replay(dag, timeline, changes);
   // Stages that hold the same do the same.
   std::set<std::tuple<Bytes, Bytes, Bytes, std::size_t>> seen;
   DeviceMemory fullest;
@@ -40,7 +40,7 @@ std::optional<DeviceMemory> device_memory(const Dag& dag, const Timeline& timeli
     const MemoryUse& use = by_rank[rank];
     if (static_cast<double>(use.peak()) < far_below * static_cast<double>(most)) continue;
     if (!seen.insert({use.peak(), use.parameters, use.activations, changes[rank].size()}).second) continue;
-    const std::optional<DeviceMemory> memory = memory_of(dag, timeline, changes, rank);
+    const std::optional<DeviceMemory> memory = memory_of(dag, replay, rank);
     if (!memory) return {};
     allocated = std::max(allocated, memory->allocated);
     if (memory->device() > fullest.device()) fullest = *memory;

@@ -64,6 +64,8 @@ void expect_same(const Dag& a, const Dag& b) {
   EXPECT_TRUE(a.attributes == b.attributes);
   EXPECT_TRUE(same(a, b));
   EXPECT_EQ(edges_of(a), edges_of(b));
+  EXPECT_EQ(a.kernels.of_task, b.kernels.of_task);
+  EXPECT_EQ(a.kernels.first, b.kernels.first);
 }
 
 Dag written_and_read(const Dag& dag) {

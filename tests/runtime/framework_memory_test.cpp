@@ -75,7 +75,8 @@ class Step {
   const Timeline& timeline() const { return timeline_; }
   MemoryUse use() const { return memory_use(dag_, timeline_)[0]; }
   AllocatorUse allocator(bool expandable = false) const {
-    return *replay_allocator(dag_, timeline_, memory_changes(dag_, timeline_), 0, {.expandable_segments = expandable});
+    const MemoryChanges changes = memory_changes(dag_, timeline_);
+    return *AllocatorReplay(dag_, timeline_, changes).of(0, {.expandable_segments = expandable});
   }
 
  private:

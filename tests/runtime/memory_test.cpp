@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+#include <tuple>
+
 #include "runtime/dag/dag_builder.h"
 
 namespace tandem::memory_test {
@@ -75,6 +79,30 @@ TEST(MemoryUse, ActivationsLiveFromTheFirstTouchToTheLast) {
   const MemoryUse use = step.use()[rank];
   EXPECT_EQ(use.activations, 10 + 7);  // at 1; `first` is gone before `second` comes
   EXPECT_EQ(use.peak_at, 1);
+}
+
+// Those of one instant: what is freed, then the smaller allocations, and equal ones by their buffers.
+TEST(MemoryUse, ChangesComeInTimesOrder) {
+  std::mt19937 random(1);
+  const auto below = [&](std::uint32_t end) { return std::uniform_int_distribution<std::uint32_t>(0, end - 1)(random); };
+  DagBuilder builder;
+  Timeline timeline;
+  for (int rank = 0; rank < 3; ++rank) builder.add_rank({});
+  std::vector<BufferId> buffers;
+  for (int i = 0; i < 500; ++i)
+    buffers.push_back(builder.buffer(below(3), BufferKind::activation, DType::f8, Shape(std::int64_t{1 + below(4)})));
+  for (int i = 0; i < 3000; ++i) {
+    builder.kernel(OpKind::fill, {}, {.name = "kernel"}, {}, {}, {{buffers[below(500)]}});
+    timeline.start.push_back(1e-6 * below(200) + 1e-14 * below(3));
+    timeline.end.push_back(timeline.start.back() + 1e-6 * below(3));
+  }
+  for (const std::vector<MemoryChange>& of_rank : memory_changes(builder.finish(), timeline)) {
+    EXPECT_GT(of_rank.size(), 200U);
+    const auto before = [](const MemoryChange& a, const MemoryChange& b) {
+      return std::tuple(instant_of(a.at), a.bytes, a.buffer) < std::tuple(instant_of(b.at), b.bytes, b.buffer);
+    };
+    EXPECT_TRUE(std::ranges::is_sorted(of_rank, before));
+  }
 }
 
 TEST(MemoryUse, WhatIsFreedMakesRoomAtOnce) {

@@ -32,6 +32,15 @@ TEST(Bounds, OfOneStreamOfKernelsMeet) {
   EXPECT_DOUBLE_EQ(upper_bound(dag, timeline), 500 * ns);
 }
 
+TEST(Bounds, UpperWaitsForOtherRanks) {
+  SmallDag small;
+  const TaskId first = small.kernel(small.rank(), 300);
+  const TaskId second = small.kernel(small.rank(), 200);
+  small.depend(first, second);
+  const Dag dag = small.finish();
+  EXPECT_DOUBLE_EQ(upper_bound(dag, {.start = {0, 0}, .end = {300 * ns, 200 * ns}}), 500 * ns);
+}
+
 TEST(Bounds, LowerIsTheBusiestRankOrLink) {
   SmallDag small;
   const LinkId link = small.link(1e9);

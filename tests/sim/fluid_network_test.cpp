@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <random>
 #include <vector>
 
+#include "sim/child_process.h"
 #include "sim/simulate.h"
 #include "tests/runtime/small_dag.h"
 #include "tests/sim/limited_flow.h"
@@ -26,6 +28,37 @@ TEST(FluidNetwork, RingAllReduceTakesTheBusBandwidth) {
   const TaskId task = small.all_reduce(small.rank(), small.communicator(n, layout), 1'000'000'000);
   const Seconds latency = collective_cost(OpKind::all_reduce, 1'000'000'000, n, layout).latency;
   expect_relative(simulate(small.finish()).timeline.end[task], latency + 2.0 * (n - 1) / n * 1e9 / 450e9);
+}
+
+TEST(FluidNetwork, CallsBetweenEventsOfFlowsComeWhenTheyAreDue) {
+  // At a rate of 1 GB/s a flow of 1 GB starts in one of many calls and ends a second later, between two others.
+  std::vector<Seconds> dates;
+  std::mt19937 random(1);
+  for (int i = 0; i < 3'000; ++i) dates.push_back(std::uniform_real_distribution(1e-6, 3.0)(random));
+  std::ranges::sort(dates);
+  constexpr std::size_t starts = 700;
+  SharedDoubles found(3);
+  run_in_child([&] {
+    double &end = found.values()[0], &calls = found.values()[1], &worst = found.values()[2];
+    const std::vector<Crossing> crossings{{0, 1}};
+    std::size_t next = 0;
+    FluidNetwork* network = nullptr;
+    const auto woken = [&] {
+      calls += 1;
+      worst = std::max(worst, std::abs(network->clock() / dates[next] - 1));
+      if (next == starts) network->start(0, 0, 0, 1'000'000'000, crossings, 0);
+      if (++next < dates.size()) network->wake_at(dates[next]);
+    };
+    FluidNetwork made({{.name = "link", .capacity = 1e9}},
+                      {{.name = "pair", .members = {0, 1}, .layout = {.paths = {{.crossings = crossings}}}}}, 1,
+                      {[&](FlowId) { end = network->clock(); }, woken});
+    network = &made;
+    network->wake_at(dates.front());
+    network->run();
+  });
+  expect_relative(found.values()[0], dates[starts] + 1);
+  EXPECT_EQ(found.values()[1], static_cast<double>(dates.size()));
+  EXPECT_LT(found.values()[2], 1e-15);
 }
 
 TEST(FluidNetwork, MultiplicityIsConsumption) {

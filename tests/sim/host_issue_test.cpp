@@ -4,6 +4,7 @@
 
 #include "sim/bounds.h"
 #include "sim/simulate.h"
+#include "tests/runtime/random_dag.h"
 #include "tests/runtime/small_dag.h"
 
 namespace tandem::sim::host_issue_test {
@@ -16,6 +17,20 @@ Dag issued_by(SmallDag& small, const IssueCost& cost, std::vector<OpKind> waits_
   dag.software.issue = cost;
   dag.software.waits_for = std::move(waits_for);
   return dag;
+}
+
+TEST(HostIssue, TimesOfAllTasksAreThoseOfEach) {
+  for (std::uint32_t seed = 0; seed < 5; ++seed) {
+    Dag dag = random_dag(seed);
+    dag.software.issue = {.forward = 100 * ns, .backward = 70 * ns, .communication = 30 * ns};
+    dag.software.extra[0][static_cast<std::size_t>(OpKind::scale)] = {.kernels = 2};
+    dag.devices[1].site.kernels = 1.5;
+    const IssueTimes times(dag);
+    for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+      EXPECT_EQ(times.of(id).all(), issue_time(dag, id));
+      EXPECT_EQ(times.of(id).first, first_issue_time(dag, id));
+    }
+  }
 }
 
 TEST(HostIssue, HidesBehindKernelsThatAreLonger) {

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace tandem {
+
+/// Asks the kernel for large pages for so many bytes that are written soon, from the start to the end: it then gives 2 MiB at a
+/// time, not 4 KiB. A wish, which may have no effect.
+void prefer_large_pages(void* begin, std::size_t bytes);
+
+/// For all that was reserved.
+template <typename T>
+void prefer_large_pages(std::vector<T>& items) {
+  prefer_large_pages(items.data(), items.capacity() * sizeof(T));
+}
+
+}  // namespace tandem

@@ -1,0 +1,28 @@
+#include "runtime/base/large_pages.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace tandem::large_pages_test {
+namespace {
+
+TEST(LargePages, LeaveWhatIsThere) {
+  std::vector<int> items(3'000'000);
+  std::iota(items.begin(), items.end(), 0);
+  for (const std::size_t first : {0, 1, 12'345}) {
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{4}, std::size_t{5} << 20})
+      prefer_large_pages(items.data() + first, bytes);
+  }
+  prefer_large_pages(items);
+  for (int i = 0; i < 3'000'000; ++i) ASSERT_EQ(items[static_cast<std::size_t>(i)], i);
+}
+
+TEST(LargePages, AreNoneOfNothing) {
+  std::vector<int> nothing;
+  prefer_large_pages(nothing);
+  prefer_large_pages(nullptr, 0);
+}
+
+}  // namespace
+}  // namespace tandem::large_pages_test
