@@ -106,9 +106,9 @@ bool depends_on_documents(OpKind op) {
 
 class Measured {
  public:
-  Measured(const Scenario& original, const LayerClass& kind, PassRanks ranks, bool split)
-      : scenario_(small(original, kind, split)), split_(split) {
-    const World world = make_world(scenario_, true);
+  /// `step`: what `small` makes of the original; `world`: its ranks, folded.
+  Measured(const Scenario& original, Scenario step, const World& world, PassRanks ranks, bool split)
+      : scenario_(std::move(step)), split_(split) {
     const Mesh mesh(scenario_.parallelism);
     for (std::int32_t stage = 0; stage < stages; ++stage) {
       Coordinates place;
@@ -387,6 +387,28 @@ PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerClass& kin
           .mtp_apart = mtp_is_apart(scenario)};
 }
 
+PassCosts::Key PassCosts::mesh_of(const Key& key, const Scenario& scenario) {
+  Key mesh = key;
+  mesh.ranks = PassRanks::all;
+  mesh.layer.recomputed = mesh.layer.mlp_recomputed = mesh.layer.cast = false;
+  mesh.world_size = 0;  // of the whole step
+  mesh.sp = false;
+  // How many tokens the experts of a rank take, and what documents are in a batch, tell ranks apart.
+  if (scenario.model.moe.experts == 0 && !scenario.training.documents.any()) mesh.micro_batch = 0;
+  mesh.recompute_segment = 1;
+  mesh.recomputes_norm = mesh.recomputes_activation = mesh.recomputes_attention = mesh.recomputes_mla_up = false;
+  mesh.splits_backward = false;
+  return mesh;
+}
+
+PassCost PassCosts::measured(const Key& key, const Scenario& scenario) {
+  Scenario step = small(scenario, key.layer, key.splits_backward);
+  const Key mesh = mesh_of(key, scenario);
+  auto world = worlds_.find(mesh);
+  if (world == worlds_.end()) world = worlds_.emplace(mesh, make_world(step, true)).first;
+  return Measured(scenario, std::move(step), world->second, key.ranks, key.splits_backward).cost();
+}
+
 /// Null where it has to be found. What left nothing out is the cost among all ranks, too.
 const PassCost* PassCosts::known(Key key) const {
   if (const auto same = known_.find(key); same != known_.end()) return &same->second;
@@ -398,7 +420,7 @@ const PassCost* PassCosts::known(Key key) const {
 const PassCost& PassCosts::of(const Scenario& scenario, const LayerClass& kind, PassRanks ranks, Backwards backwards) {
   const Key key = key_of(scenario, kind, ranks, backwards);
   const PassCost* cost = known(key);
-  return cost != nullptr ? *cost : known_.emplace(key, Measured(scenario, kind, ranks, key.splits_backward).cost()).first->second;
+  return cost != nullptr ? *cost : known_.emplace(key, measured(key, scenario)).first->second;
 }
 
 void PassCosts::ask_for(const Scenario& scenario, PassRanks ranks) {
@@ -419,16 +441,19 @@ void PassCosts::ask_for(const Scenario& scenario, PassRanks ranks) {
 void PassCosts::find(std::size_t jobs, const std::function<void(std::size_t done, std::size_t of)>& progress) {
   static_assert(std::is_trivially_copyable_v<PassCost>);  // it comes back as bytes
   constexpr std::size_t doubles_each = (sizeof(PassCost) + sizeof(double) - 1) / sizeof(double);
-  const std::vector<std::pair<Key, Scenario>> asked(asked_for_.begin(), asked_for_.end());
+  std::vector<std::pair<Key, Scenario>> asked(asked_for_.begin(), asked_for_.end());
   asked_for_.clear();
   if (asked.empty()) return;
+  std::ranges::sort(asked, {}, [](const auto& one) { return std::pair(mesh_of(one.first, one.second), one.first); });
   SharedDoubles found(asked.size() * doubles_each);
   const auto find = [&](std::size_t i) {
-    const Key& key = asked[i].first;
-    const PassCost cost = Measured(asked[i].second, key.layer, key.ranks, key.splits_backward).cost();
+    const PassCost cost = measured(asked[i].first, asked[i].second);
     std::memcpy(&found.values()[i * doubles_each], &cost, sizeof cost);
   };
-  in_children(asked.size(), jobs, 1, find, progress);
+  constexpr std::size_t largest_block = 32, blocks_each = 4;  // of mostly one mesh, and enough to keep every child busy
+  const std::size_t block =
+      std::clamp<std::size_t>(asked.size() / (blocks_each * std::max<std::size_t>(1, jobs)), 1, largest_block);
+  in_children(asked.size(), jobs, block, find, progress);
   for (std::size_t i = 0; i < asked.size(); ++i) {
     PassCost cost;
     std::memcpy(static_cast<void*>(&cost), &found.values()[i * doubles_each], sizeof cost);
