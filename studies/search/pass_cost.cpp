@@ -121,6 +121,7 @@ class Measured {
       device.speed =
           slowest_of(static_cast<std::size_t>(original.parallelism.world_size()), device.efficiency.spread) / device.site.kernels;
     order_ = issue_order(dag_);
+    kernels_before_ = kernels_before();
     find_durations();
     find_passes();
   }
@@ -140,7 +141,7 @@ class Measured {
   Scenario scenario_;
   bool split_, has_all_ranks_ = true;
   Dag dag_;
-  std::vector<TaskId> order_;
+  std::vector<TaskId> order_, kernels_before_;
   std::array<RankIndex, stages> ranks_{};
   std::vector<Seconds> duration_;
   std::array<Pass, stages> forward_, backward_;
@@ -243,7 +244,24 @@ class Measured {
 
   BufferId base_of(BufferId id) const { return dag_.buffers[id].base; }
 
-  /// Between the first and the last kernel of a rank that touches it, a buffer is there whatever the times.
+  /// By task: the last kernel of its rank that has ended when it begins, whatever the times. Kernels of a rank run one after the
+  /// other, in the order of their numbers.
+  std::vector<TaskId> kernels_before() const {
+    std::vector<TaskId> before(dag_.tasks.size(), no_id);
+    for (const TaskId first : order_) {
+      for (const TaskId member : dag_.unit_of(first)) {
+        const Task& task = dag_.tasks[member];
+        const TaskId last = task.stream == Stream::compute ? member : before[member];
+        if (last == no_id) continue;
+        for (const TaskId next : dag_.graph.successors(member))
+          if (dag_.tasks[next].rank == task.rank && (before[next] == no_id || before[next] < last)) before[next] = last;
+      }
+    }
+    return before;
+  }
+
+  /// Between two kernels of a rank a buffer is there whatever the times: the first that touches it and the last that does, or
+  /// that ends before some communication which does.
   struct Life {
     TaskId first = no_id, last = no_id;
   };
@@ -256,6 +274,12 @@ class Measured {
         if (life.first == no_id) life.first = id;
         life.last = id;
       }
+    }
+    for (TaskId id = 0; id < dag_.tasks.size(); ++id) {
+      if (dag_.tasks[id].rank != rank || dag_.tasks[id].stream == Stream::compute || kernels_before_[id] == no_id) continue;
+      for (const Operand& operand : dag_.operands_of(id))
+        if (Life& life = lives[base_of(operand.buffer)]; life.first != no_id)
+          life.last = std::max(life.last, kernels_before_[id]);
     }
     return lives;
   }
@@ -282,22 +306,10 @@ class Measured {
       }
       cost.passing[stage] = std::max<Bytes>(0, most - kept[stage]);
     }
-    cost.kept_by_layer = kept_of_a_layer();
+    cost.kept_by_layer = kept[1] / layers_per_stage;  // each its input and what its own kernels write
     for (std::size_t stage = 0; stage < stages; ++stage)
       cost.kept_beside[stage] = std::max<Bytes>(0, kept[stage] - layers_per_stage * cost.kept_by_layer);
     if (scenario_.training.recompute.segment > 1) cost.kept_by_layer = 0;  // its segment's input, if it is the first
-  }
-
-  /// Of the middle stage's second layer: what its own kernels write first.
-  Bytes kept_of_a_layer() const {
-    const std::vector<Life> all = lives(ranks_[1]);
-    const std::vector<TaskId>& own = forward_[1].layers[1];
-    Bytes kept = 0;
-    for (BufferId id = 0; id < all.size(); ++id) {
-      if (all[id].first == no_id || is_persistent(dag_.buffers[id].kind)) continue;
-      if (std::ranges::binary_search(own, all[id].first) && all[id].last >= backward_[1].first) kept += dag_.buffers[id].bytes();
-    }
-    return kept;
   }
 
   void add_parameters(PassCost& cost) const {

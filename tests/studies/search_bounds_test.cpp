@@ -27,7 +27,7 @@ struct Searched {
 
 /// Of plans drawn at random from a space: no simulation takes less time or memory than the bounds say. Prints how much more.
 void expect_bounds_hold(const std::string& text, std::size_t draws, unsigned seed, double least_median = 0.9,
-                        double least_memory = 0.8) {
+                        double least_memory = 0.9) {
   const Searched searched(text);
   const PlanSpace space(searched.spec);
   std::vector<Plan> plans = space.all();
@@ -102,7 +102,7 @@ training: {sequence: 4096, micro_batch: 1, global_batch: 32, precision: bf16, co
 search:
   axes: {zero: [0, 1], pp: [1, 2, 4]}
 )",
-                       12, 7, 0.6);
+                       12, 7, 0.6, 0.8);
   }
 }
 
@@ -145,7 +145,7 @@ training: {sequence: 4096, micro_batch: 1, global_batch: 64, precision: bf16}
 search:
   axes: {tp: [8], cp: [1], sp: [true], pp: [2, 4], zero: [0, 1, 2], micro_batch: [1, 2], schedule: [dualpipe], recompute: [none, selective]}
 )",
-                     8, 41, 0.85, 0.3);
+                     8, 41, 0.85, 0.9);
 }
 
 // Each layer's are gathered and reduced by themselves.
@@ -161,7 +161,7 @@ training: {sequence: 4096, micro_batch: 1, global_batch: 64, precision: bf16}
 search:
   axes: {zero: [3], tp: [1, 2], cp: [1], pp: [1, 2, 4], vpp: [1, 2, 4], schedule: [1f1b, interleaved-1f1b, zb-v, dualpipe]}
 )",
-                       10, 31, 0.7, 0.4);
+                       10, 31, 0.7, 0.95);
   }
 }
 
@@ -175,7 +175,7 @@ training: {sequence: 4096, micro_batch: 1, global_batch: 64, precision: bf16}
 search:
   axes: {zero: [3], tp: [1, 2], cp: [1], pp: [2, 4], vpp: [2, 4], micro_batch: [1, 2], schedule: [interleaved-1f1b]}
 )",
-                     8, 43, 0.92, 0.3);
+                     8, 43, 0.92, 0.95);
 }
 
 TEST(SearchBounds, HoldForExperts) {
@@ -230,7 +230,7 @@ training: {sequence: 4096, micro_batch: 1, global_batch: 32, precision: bf16, fr
 search:
   axes: {order: [[tp, cp, ep, dp, pp], [dp, tp, cp, ep, pp], [tp, cp, ep, pp, dp]], placement: [packed, round-robin], pp: [1, 2, 4]}
 )",
-                     40, 5, 0.7);
+                     40, 5, 0.7, 0.85);
 }
 
 // The layout stays where as many chunks are; elsewhere the layers are split evenly.
