@@ -176,6 +176,7 @@ constexpr Rule tp_divides_sequence{
     }};
 
 constexpr Rule tp_overlaps_collectives_of_sp{
+    .sizes = Sizes::split,
     .holds = [](const Scenario& s) { return !s.overlaps_tp() || s.parallelism.sp; },
     .objection = [](const Scenario&) -> Objection {
       return {{"training.overlap.tp", "parallelism.sp"},

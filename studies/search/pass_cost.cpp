@@ -106,9 +106,9 @@ bool depends_on_documents(OpKind op) {
 
 class Measured {
  public:
-  Measured(const Scenario& original, const LayerClass& kind, PassRanks ranks, bool split)
-      : scenario_(small(original, kind, split)), split_(split) {
-    const World world = make_world(scenario_, true);
+  /// `step`: what `small` makes of the original; `world`: its ranks, folded.
+  Measured(const Scenario& original, Scenario step, const World& world, PassRanks ranks, bool split)
+      : scenario_(std::move(step)), split_(split) {
     const Mesh mesh(scenario_.parallelism);
     for (std::int32_t stage = 0; stage < stages; ++stage) {
       Coordinates place;
@@ -121,6 +121,7 @@ class Measured {
       device.speed =
           slowest_of(static_cast<std::size_t>(original.parallelism.world_size()), device.efficiency.spread) / device.site.kernels;
     order_ = issue_order(dag_);
+    kernels_before_ = kernels_before();
     find_durations();
     find_passes();
   }
@@ -140,7 +141,7 @@ class Measured {
   Scenario scenario_;
   bool split_, has_all_ranks_ = true;
   Dag dag_;
-  std::vector<TaskId> order_;
+  std::vector<TaskId> order_, kernels_before_;
   std::array<RankIndex, stages> ranks_{};
   std::vector<Seconds> duration_;
   std::array<Pass, stages> forward_, backward_;
@@ -243,7 +244,24 @@ class Measured {
 
   BufferId base_of(BufferId id) const { return dag_.buffers[id].base; }
 
-  /// Between the first and the last kernel of a rank that touches it, a buffer is there whatever the times.
+  /// By task: the last kernel of its rank that has ended when it begins, whatever the times. Kernels of a rank run one after the
+  /// other, in the order of their numbers.
+  std::vector<TaskId> kernels_before() const {
+    std::vector<TaskId> before(dag_.tasks.size(), no_id);
+    for (const TaskId first : order_) {
+      for (const TaskId member : dag_.unit_of(first)) {
+        const Task& task = dag_.tasks[member];
+        const TaskId last = task.stream == Stream::compute ? member : before[member];
+        if (last == no_id) continue;
+        for (const TaskId next : dag_.graph.successors(member))
+          if (dag_.tasks[next].rank == task.rank && (before[next] == no_id || before[next] < last)) before[next] = last;
+      }
+    }
+    return before;
+  }
+
+  /// Between two kernels of a rank a buffer is there whatever the times: the first that touches it and the last that does, or
+  /// that ends before some communication which does.
   struct Life {
     TaskId first = no_id, last = no_id;
   };
@@ -256,6 +274,12 @@ class Measured {
         if (life.first == no_id) life.first = id;
         life.last = id;
       }
+    }
+    for (TaskId id = 0; id < dag_.tasks.size(); ++id) {
+      if (dag_.tasks[id].rank != rank || dag_.tasks[id].stream == Stream::compute || kernels_before_[id] == no_id) continue;
+      for (const Operand& operand : dag_.operands_of(id))
+        if (Life& life = lives[base_of(operand.buffer)]; life.first != no_id)
+          life.last = std::max(life.last, kernels_before_[id]);
     }
     return lives;
   }
@@ -282,22 +306,10 @@ class Measured {
       }
       cost.passing[stage] = std::max<Bytes>(0, most - kept[stage]);
     }
-    cost.kept_by_layer = kept_of_a_layer();
+    cost.kept_by_layer = kept[1] / layers_per_stage;  // each its input and what its own kernels write
     for (std::size_t stage = 0; stage < stages; ++stage)
       cost.kept_beside[stage] = std::max<Bytes>(0, kept[stage] - layers_per_stage * cost.kept_by_layer);
     if (scenario_.training.recompute.segment > 1) cost.kept_by_layer = 0;  // its segment's input, if it is the first
-  }
-
-  /// Of the middle stage's second layer: what its own kernels write first.
-  Bytes kept_of_a_layer() const {
-    const std::vector<Life> all = lives(ranks_[1]);
-    const std::vector<TaskId>& own = forward_[1].layers[1];
-    Bytes kept = 0;
-    for (BufferId id = 0; id < all.size(); ++id) {
-      if (all[id].first == no_id || is_persistent(dag_.buffers[id].kind)) continue;
-      if (std::ranges::binary_search(own, all[id].first) && all[id].last >= backward_[1].first) kept += dag_.buffers[id].bytes();
-    }
-    return kept;
   }
 
   void add_parameters(PassCost& cost) const {
@@ -387,6 +399,28 @@ PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerClass& kin
           .mtp_apart = mtp_is_apart(scenario)};
 }
 
+PassCosts::Key PassCosts::mesh_of(const Key& key, const Scenario& scenario) {
+  Key mesh = key;
+  mesh.ranks = PassRanks::all;
+  mesh.layer.recomputed = mesh.layer.mlp_recomputed = mesh.layer.cast = false;
+  mesh.world_size = 0;  // of the whole step
+  mesh.sp = false;
+  // How many tokens the experts of a rank take, and what documents are in a batch, tell ranks apart.
+  if (scenario.model.moe.experts == 0 && !scenario.training.documents.any()) mesh.micro_batch = 0;
+  mesh.recompute_segment = 1;
+  mesh.recomputes_norm = mesh.recomputes_activation = mesh.recomputes_attention = mesh.recomputes_mla_up = false;
+  mesh.splits_backward = false;
+  return mesh;
+}
+
+PassCost PassCosts::measured(const Key& key, const Scenario& scenario) {
+  Scenario step = small(scenario, key.layer, key.splits_backward);
+  const Key mesh = mesh_of(key, scenario);
+  auto world = worlds_.find(mesh);
+  if (world == worlds_.end()) world = worlds_.emplace(mesh, make_world(step, true)).first;
+  return Measured(scenario, std::move(step), world->second, key.ranks, key.splits_backward).cost();
+}
+
 /// Null where it has to be found. What left nothing out is the cost among all ranks, too.
 const PassCost* PassCosts::known(Key key) const {
   if (const auto same = known_.find(key); same != known_.end()) return &same->second;
@@ -398,7 +432,7 @@ const PassCost* PassCosts::known(Key key) const {
 const PassCost& PassCosts::of(const Scenario& scenario, const LayerClass& kind, PassRanks ranks, Backwards backwards) {
   const Key key = key_of(scenario, kind, ranks, backwards);
   const PassCost* cost = known(key);
-  return cost != nullptr ? *cost : known_.emplace(key, Measured(scenario, kind, ranks, key.splits_backward).cost()).first->second;
+  return cost != nullptr ? *cost : known_.emplace(key, measured(key, scenario)).first->second;
 }
 
 void PassCosts::ask_for(const Scenario& scenario, PassRanks ranks) {
@@ -419,16 +453,19 @@ void PassCosts::ask_for(const Scenario& scenario, PassRanks ranks) {
 void PassCosts::find(std::size_t jobs, const std::function<void(std::size_t done, std::size_t of)>& progress) {
   static_assert(std::is_trivially_copyable_v<PassCost>);  // it comes back as bytes
   constexpr std::size_t doubles_each = (sizeof(PassCost) + sizeof(double) - 1) / sizeof(double);
-  const std::vector<std::pair<Key, Scenario>> asked(asked_for_.begin(), asked_for_.end());
+  std::vector<std::pair<Key, Scenario>> asked(asked_for_.begin(), asked_for_.end());
   asked_for_.clear();
   if (asked.empty()) return;
+  std::ranges::sort(asked, {}, [](const auto& one) { return std::pair(mesh_of(one.first, one.second), one.first); });
   SharedDoubles found(asked.size() * doubles_each);
   const auto find = [&](std::size_t i) {
-    const Key& key = asked[i].first;
-    const PassCost cost = Measured(asked[i].second, key.layer, key.ranks, key.splits_backward).cost();
+    const PassCost cost = measured(asked[i].first, asked[i].second);
     std::memcpy(&found.values()[i * doubles_each], &cost, sizeof cost);
   };
-  in_children(asked.size(), jobs, 1, find, progress);
+  constexpr std::size_t largest_block = 32, blocks_each = 4;  // of mostly one mesh, and enough to keep every child busy
+  const std::size_t block =
+      std::clamp<std::size_t>(asked.size() / (blocks_each * std::max<std::size_t>(1, jobs)), 1, largest_block);
+  in_children(asked.size(), jobs, block, find, progress);
   for (std::size_t i = 0; i < asked.size(); ++i) {
     PassCost cost;
     std::memcpy(static_cast<void*>(&cost), &found.values()[i * doubles_each], sizeof cost);

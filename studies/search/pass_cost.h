@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "runtime/base/units.h"
+#include "scenarios/mesh/world.h"
 #include "scenarios/spec/scenario.h"
 
 namespace tandem::studies {
@@ -30,6 +31,7 @@ inline constexpr std::size_t chunk_places = 3;
 struct PassTimes {
   struct Begin {
     Seconds from_stream = 0, from_input = 0;
+    bool operator==(const Begin&) const = default;
   };
   std::array<Begin, chunk_places> begin{};
   std::array<Seconds, chunk_places> end{};
@@ -40,6 +42,7 @@ struct PassTimes {
   /// Times of the kernels alone, of a layer and of what is no layer: how long a pass occupies its rank whatever runs beside it.
   Seconds layer_kernels = 0;
   std::array<Seconds, chunk_places> other_kernels{};
+  bool operator==(const PassTimes&) const = default;
 };
 
 /// Lower bounds of what layers of one kind, and the model's ends beside such layers, cost a rank.
@@ -59,6 +62,8 @@ struct PassCost {
   Seconds optimizer_per_parameter = 0;                        ///< for each parameter that the rank owns
 
   bool has_all_ranks = true;  ///< nothing was left out, see PassRanks
+
+  bool operator==(const PassCost&) const = default;
 };
 
 /// Whose tasks the times of passes are found among. Bytes and parameters are the same either way.
@@ -87,8 +92,8 @@ struct LayerClass {
 LayerClass layer_class(const Scenario& scenario, std::int64_t layer);
 
 /// Costs of layers by what they depend on (`Key`), each found once. Finding one lowers three stages of two such layers on a
-/// cluster that just holds them, without data parallelism. All scenarios have the same model, kind of cluster and framework, as
-/// the plans of one search do: the key says nothing of these.
+/// cluster that just holds them, without data parallelism; what lays out the same ranks is laid out once. All scenarios have the
+/// same model, kind of cluster and framework, as the plans of one search do: the key says nothing of these.
 class PassCosts {
  public:
   const PassCost& of(const Scenario& scenario, const LayerClass& kind, PassRanks ranks = PassRanks::all,
@@ -128,9 +133,13 @@ class PassCosts {
   };
   std::map<Key, PassCost> known_;
   std::map<Key, Scenario> asked_for_;
+  std::map<Key, World> worlds_;  ///< of the steps that are lowered, by `mesh_of`
 
   static Key key_of(const Scenario& scenario, const LayerClass& kind, PassRanks ranks, Backwards backwards);
+  /// Returns what the ranks of such a step and their communicators depend on.
+  static Key mesh_of(const Key& key, const Scenario& scenario);
   const PassCost* known(Key key) const;
+  PassCost measured(const Key& key, const Scenario& scenario);
 };
 
 }  // namespace tandem::studies

@@ -87,7 +87,13 @@ Bytes weights_of(const TrainingSpec& training, std::int64_t elements) {
   return size_of(training.param_gather ? training.precision : training.storage(), elements);
 }
 
-void add_states(PartCosts& part, const Scenario& scenario) {
+/// What stays of gathered weights from the first forward to the last backward: where weights are cast, it may be the casts alone.
+Bytes gathered_weights(const TrainingSpec& training, std::int64_t elements) {
+  return std::min(weights_of(training, elements), size_of(training.precision, elements));
+}
+
+/// `of_embedding`: elements of the part's parameters that no backward reads.
+void add_states(PartCosts& part, const Scenario& scenario, std::int64_t of_embedding) {
   const ParallelismSpec& p = scenario.parallelism;
   const TrainingSpec& t = scenario.training;
   const Owners owners = owners_of(scenario);
@@ -99,7 +105,10 @@ void add_states(PartCosts& part, const Scenario& scenario) {
     part.states += weights_of(t, p.zero >= 3 ? updated : elements) + gradient * (p.zero >= 2 ? updated : elements) +
                    static_cast<Bytes>(kept * static_cast<double>(states * updated));
     if (p.zero >= 2 && sliced) part.whole_gradients += gradient * elements;
+    if (p.zero >= 3 && sliced) part.whole_weights += gathered_weights(t, elements);
   }
+  if (part.whole_weights > 0 && owners.dense > 1)
+    part.whole_weights -= gathered_weights(t, std::min(of_embedding, part.parameters));
 }
 
 /// What the gradients' exchange takes at least: of compressors that keep residuals, the last round on the wire.
@@ -226,13 +235,13 @@ StageCosts StageCostModel::of(const Scenario& scenario, PassRanks ranks) {
                                                : part.backward;
     for (const ChunkPlace place : {enters, leaves}) {
       if (place == ChunkPlace::middle) continue;
-      if (kinds.size() > 1) part.kept += at_ends.kept_beside[at(place)];  // of one layer, less: nothing goes on to another
+      part.kept += at_ends.kept_beside[at(place)];
       part.parameters += at_ends.other_parameters[at(place)];
     }
     if (layout.embedding && layout.loss && scenario.model.embeds_at_the_end())  // one table, not two
       part.parameters -= std::min(part.parameters, scenario.model.vocab / p.tp * scenario.model.hidden);
     if (!kinds.empty()) part.passing = costs.of(kinds.front()).passing[at(leaves)];
-    add_states(part, scenario);
+    add_states(part, scenario, layout.embedding ? at_ends.other_parameters[at(ChunkPlace::first)] : 0);
     add_data_parallel(part, scenario, network_, dense, expert, update_per_parameter);
   }
   if (p.pp > 1) {

@@ -48,6 +48,7 @@ struct PartCosts {
   Seconds update = 0;         ///< the optimizer's kernels
   Bytes states = 0;           ///< weights, gradients and optimizer states that live for the whole step
   Bytes whole_gradients = 0;  ///< beyond `states` from the first backward on, where gradients are kept in slices (ZeRO-2 and 3)
+  Bytes whole_weights = 0;    ///< the same of weights from the first forward on, where these are kept in slices (ZeRO-3)
 };
 
 /// All that the bounds of a plan are computed from.

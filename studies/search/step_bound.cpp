@@ -346,27 +346,36 @@ MemoryBound memory_bound(const Scenario& scenario, const StageCosts& costs, Sche
   const std::int32_t micro_batches = fills ? all : std::min(all, 2 * stages);
   const auto& actions = schedules.of(scenario, micro_batches);
   MemoryBound bound;
+  // ZeRO-3 gathers weights once in a step where it does not for every micro-batch.
+  const bool keeps_weights = scenario.parallelism.zero == 3 && !scenario.parallelism.gather_per_micro_batch;
   for (std::int32_t s = 0; s < stages; ++s) {
     Bytes states = 0, now = 0;
     for (std::int32_t c = 0; c < placement.chunks(); ++c)
       states += costs.parts[static_cast<std::size_t>(placement.part(s, c))].states;
-    std::vector<std::int32_t> backwards(static_cast<std::size_t>(placement.chunks()), 0);
-    Bytes most = 0, gradients = 0;
+    std::vector<std::int32_t> forwards(static_cast<std::size_t>(placement.chunks()), 0), backwards = forwards;
+    Bytes most = 0, whole = 0;  // of weights and gradients that are slices else
     // A forward and a backward that go on in turns: at no moment of them must all be there that either needs alone.
     const bool in_turns = pairs_passes(scenario);
     for (const Action& action : actions[static_cast<std::size_t>(s)]) {
       const PartCosts& part = costs.parts[static_cast<std::size_t>(placement.part(s, action.chunk))];
       const bool backward = action.kind == Action::Kind::backward || action.kind == Action::Kind::backward_input;
-      if (action.kind == Action::Kind::forward) now += part.kept;
-      if (!in_turns) most = std::max(most, now + gradients + (backward ? part.passing : 0));
+      const bool forward = action.kind == Action::Kind::forward;
+      const auto chunk = static_cast<std::size_t>(action.chunk);
+      const bool begins = backward && ++backwards[chunk] == 1,
+                 ends = backward && backwards[chunk] == micro_batches / placement.copies();
+      // In their last backward they go layer by layer.
+      if (keeps_weights && ends) whole -= part.whole_weights;
+      if (scenario.parallelism.zero == 3 && ends) whole -= part.whole_gradients;
+      if (forward) now += part.kept;
+      if (!in_turns) most = std::max(most, now + whole + (backward ? part.passing : 0));
+      if (keeps_weights && forward && ++forwards[chunk] == 1) whole += part.whole_weights;
       if (backward) {
         now -= part.kept;
-        // ZeRO-2 keeps a chunk's gradients whole from its first backward to its last, then slices of them. ZeRO-3 has them unit
-        // by unit.
-        const std::int32_t done = ++backwards[static_cast<std::size_t>(action.chunk)];
-        if (scenario.parallelism.zero == 2) gradients += part.whole_gradients * ((done == 1) - (done == micro_batches));
+        // ZeRO-2 keeps a chunk's gradients whole from its first backward to its last, then slices of them.
+        if (scenario.parallelism.zero >= 2 && begins) whole += part.whole_gradients;
+        if (scenario.parallelism.zero == 2 && ends) whole -= part.whole_gradients;
       }
-      if (in_turns && !action.beside_next) most = std::max(most, now);
+      if (in_turns && !action.beside_next) most = std::max(most, now + whole);
     }
     if (states + most > bound.peak) bound = {states + most, s};
   }

@@ -19,7 +19,7 @@ namespace {
 /// What a search may choose, drawn from a seed; of each axis some values that do not divide.
 struct Axes {
   std::vector<std::int64_t> gpus, tp, pp, vpp, cp, ep, etp, micro_batch;
-  bool experts = false, own_axis = false, ulysses = false, oversubscribed = false;
+  bool experts = false, own_axis = false, ulysses = false, oversubscribed = false, overlaps_tp = false;
   std::int64_t sequence = 0, global_batch = 0;
 
   explicit Axes(std::uint32_t seed) {
@@ -44,6 +44,7 @@ struct Axes {
     etp = some({1, 2});
     micro_batch = some({1, 2, 3});
     oversubscribed = random() % 2 == 0;
+    overlaps_tp = random() % 2 == 0;
   }
 
   std::string text() const {
@@ -57,9 +58,10 @@ struct Axes {
            "}\ncluster: {preset: dgx-h100, gpus: 16, fabric: {oversubscription: [1, 1, " +
            std::string(oversubscribed ? "2" : "1") + "]}}\nparallelism: {expert_axis: " + (own_axis ? "own" : "folded") +
            ", cp_method: " + (ulysses ? "ulysses" : "ring") + "}\ntraining: {sequence: " + std::to_string(sequence) +
-           ", global_batch: " + std::to_string(global_batch) + "}\nsearch:\n  gpus: [" + std::to_string(gpus.front()) + ", " +
-           std::to_string(gpus.back()) + "]\n  axes: {tp: " + list(tp) + ", pp: " + list(pp) + ", vpp: " + list(vpp) +
-           ", cp: " + list(cp) + ", ep: " + list(ep) + ", etp: " + list(etp) + ", micro_batch: " + list(micro_batch) +
+           ", global_batch: " + std::to_string(global_batch) + (overlaps_tp ? ", overlap: {tp: true}" : "") +
+           "}\nsearch:\n  gpus: [" + std::to_string(gpus.front()) + ", " + std::to_string(gpus.back()) +
+           "]\n  axes: {tp: " + list(tp) + ", pp: " + list(pp) + ", vpp: " + list(vpp) + ", cp: " + list(cp) +
+           ", ep: " + list(ep) + ", etp: " + list(etp) + ", micro_batch: " + list(micro_batch) +
            ", zero: [1, 3], recompute: [none]}\n";
   }
 };

@@ -27,7 +27,7 @@ struct Searched {
 
 /// Of plans drawn at random from a space: no simulation takes less time or memory than the bounds say. Prints how much more.
 void expect_bounds_hold(const std::string& text, std::size_t draws, unsigned seed, double least_median = 0.9,
-                        double least_memory = 0.8) {
+                        double least_memory = 0.9) {
   const Searched searched(text);
   const PlanSpace space(searched.spec);
   std::vector<Plan> plans = space.all();
@@ -102,7 +102,7 @@ training: {sequence: 4096, micro_batch: 1, global_batch: 32, precision: bf16, co
 search:
   axes: {zero: [0, 1], pp: [1, 2, 4]}
 )",
-                       12, 7, 0.6);
+                       12, 7, 0.6, 0.8);
   }
 }
 
@@ -145,7 +145,7 @@ training: {sequence: 4096, micro_batch: 1, global_batch: 64, precision: bf16}
 search:
   axes: {tp: [8], cp: [1], sp: [true], pp: [2, 4], zero: [0, 1, 2], micro_batch: [1, 2], schedule: [dualpipe], recompute: [none, selective]}
 )",
-                     8, 41, 0.85, 0.3);
+                     8, 41, 0.85, 0.9);
 }
 
 // Each layer's are gathered and reduced by themselves.
@@ -161,7 +161,7 @@ training: {sequence: 4096, micro_batch: 1, global_batch: 64, precision: bf16}
 search:
   axes: {zero: [3], tp: [1, 2], cp: [1], pp: [1, 2, 4], vpp: [1, 2, 4], schedule: [1f1b, interleaved-1f1b, zb-v, dualpipe]}
 )",
-                       10, 31, 0.7, 0.4);
+                       10, 31, 0.7, 0.95);
   }
 }
 
@@ -175,7 +175,7 @@ training: {sequence: 4096, micro_batch: 1, global_batch: 64, precision: bf16}
 search:
   axes: {zero: [3], tp: [1, 2], cp: [1], pp: [2, 4], vpp: [2, 4], micro_batch: [1, 2], schedule: [interleaved-1f1b]}
 )",
-                     8, 43, 0.92, 0.3);
+                     8, 43, 0.92, 0.95);
 }
 
 TEST(SearchBounds, HoldForExperts) {
@@ -230,7 +230,7 @@ training: {sequence: 4096, micro_batch: 1, global_batch: 32, precision: bf16, fr
 search:
   axes: {order: [[tp, cp, ep, dp, pp], [dp, tp, cp, ep, pp], [tp, cp, ep, pp, dp]], placement: [packed, round-robin], pp: [1, 2, 4]}
 )",
-                     40, 5, 0.7);
+                     40, 5, 0.7, 0.85);
 }
 
 // The layout stays where as many chunks are; elsewhere the layers are split evenly.
@@ -361,16 +361,65 @@ search: {axes: {tp: [1, 2], pp: [1, 2, 4], cp: [1, 2], vpp: [1], zero: [0], micr
   EXPECT_GT(found, 10U);
   for (const Scenario& scenario : scenarios) {
     const LayerClass kind = layer_class(scenario, 0);
-    const PassCost &a = one_by_one.of(scenario, kind), &b = at_once.of(scenario, kind);
-    EXPECT_EQ(a.forward.next, b.forward.next);
-    EXPECT_EQ(a.backward.end, b.backward.end);
-    EXPECT_EQ(a.weight_kernels, b.weight_kernels);
-    EXPECT_EQ(a.kept_by_layer, b.kept_by_layer);
-    EXPECT_EQ(a.passing, b.passing);
-    EXPECT_EQ(a.other_parameters, b.other_parameters);
+    EXPECT_EQ(one_by_one.of(scenario, kind), at_once.of(scenario, kind));
   }
   EXPECT_EQ(one_by_one.found(), found);
   EXPECT_EQ(at_once.found(), found);
+}
+
+/// Of plans drawn at random: what is found after others, on ranks that were laid out for them, is what is found first.
+void expect_costs_do_not_depend_on_others(const std::string& text, std::size_t draws, unsigned seed) {
+  const Searched searched(text);
+  const PlanSpace space(searched.spec);
+  std::vector<Plan> plans = space.all();
+  std::mt19937 random(seed);
+  std::ranges::shuffle(plans, random);
+  ASSERT_GT(plans.size(), draws);
+  plans.resize(draws);
+  PassCosts after_others;
+  for (const Plan& plan : plans) {
+    SCOPED_TRACE(to_text(plan, space.choices()));
+    const Scenario scenario = scenario_of(plan, space.choices(), searched.spec.scenario);
+    for (const std::int64_t layer : {std::int64_t{0}, scenario.model.layers - 1}) {
+      const LayerClass kind = layer_class(scenario, layer);
+      for (const PassRanks ranks : {PassRanks::of_stages, PassRanks::all}) {
+        PassCosts first;
+        EXPECT_EQ(first.of(scenario, kind, ranks), after_others.of(scenario, kind, ranks));
+      }
+    }
+  }
+}
+
+TEST(PassCosts, DoNotDependOnThoseFoundBefore) {
+  expect_costs_do_not_depend_on_others(R"(
+model: {preset: llama3-8b, layers: 8}
+cluster: {preset: dgx-h100, gpus: 64}
+training: {sequence: 8192, micro_batch: 1, global_batch: 64, precision: bf16, overlap: {tp: true}}
+search: {axes: {tp: [1, 2, 8], sp: [true], cp: [1, 2, 8]}}
+)",
+                                       60, 61);
+}
+
+// Of few tokens every expert has as many as another, of more the first has more.
+TEST(PassCosts, DoNotDependOnThoseFoundBeforeWithExperts) {
+  expect_costs_do_not_depend_on_others(R"(
+model: {preset: mixtral-8x7b, layers: 8, moe: {load: {zipf: 0.01}}}
+cluster: {preset: dgx-h100, gpus: 16}
+parallelism: {tp: 1, dp: 16, ep: 8}
+training: {sequence: 128, micro_batch: 1, global_batch: 256, precision: bf16}
+search: {axes: {tp: [1, 2], cp: [1, 2], pp: [1, 2], ep: [2, 4, 8]}}
+)",
+                                       40, 62);
+}
+
+TEST(PassCosts, DoNotDependOnThoseFoundBeforeWithDocuments) {
+  expect_costs_do_not_depend_on_others(R"(
+model: {preset: llama3-8b, layers: 8}
+cluster: {preset: dgx-h100, gpus: 16}
+training: {sequence: 8192, micro_batch: 1, global_batch: 32, precision: bf16, documents: {mean: 1500, sigma: 1.2, streams: 2}}
+search: {axes: {tp: [1, 2], cp: [1, 2, 4]}}
+)",
+                                       30, 63);
 }
 
 }  // namespace
