@@ -15,4 +15,8 @@ void prefer_large_pages(std::vector<T>& items) {
   prefer_large_pages(items.data(), items.capacity() * sizeof(T));
 }
 
+/// Asks for large pages for so many bytes that the heap gets next. For the start of a program whose heap keeps what is freed:
+/// what it allocates in small pieces lies there.
+void prefer_large_pages_for_heap(std::size_t bytes);
+
 }  // namespace tandem

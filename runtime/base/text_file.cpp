@@ -96,7 +96,7 @@ void check_text(const std::string& text, const std::string& file, const std::str
 std::string read_text_file(const std::string& path, const std::string& expected) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) throw InputError({.file = path}, "is a folder, expected " + expected);
-  const std::string text = first_bytes(path, max_bytes + 1);
+  std::string text = first_bytes(path, max_bytes + 1);
   check_text(text, path, expected);
   return text;
 }

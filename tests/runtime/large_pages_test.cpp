@@ -24,5 +24,12 @@ TEST(LargePages, AreNoneOfNothing) {
   prefer_large_pages(nullptr, 0);
 }
 
+TEST(LargePages, OfTheHeapAreMemoryLikeAnyOther) {
+  prefer_large_pages_for_heap(std::size_t{8} << 20);
+  std::vector<std::vector<std::size_t>> pieces;
+  for (std::size_t i = 0; i < 1000; ++i) pieces.emplace_back(i, i);
+  for (std::size_t i = 0; i < 1000; ++i) ASSERT_EQ(pieces[i], std::vector<std::size_t>(i, i));
+}
+
 }  // namespace
 }  // namespace tandem::large_pages_test
