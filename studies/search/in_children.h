@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <deque>
 #include <functional>
+#include <type_traits>
+#include <vector>
 
 #include "sim/child_process.h"
 
@@ -23,6 +26,26 @@ inline void in_children(std::size_t count, std::size_t jobs, std::size_t block, 
   std::deque<ChildProcess> running;
   for (std::size_t child = 0; child < children; ++child) running.emplace_back([&, child] { work_through(child); });
   for (ChildProcess& child : running) child.wait([&] { progress(done.value(), count); });
+}
+
+/// Returns what `work` returns of each number below `count`, done likewise in blocks of neighbours that keep every child busy.
+template <typename Found>
+std::vector<Found> found_in_children(std::size_t count, std::size_t jobs, const std::function<Found(std::size_t)>& work,
+                                     const std::function<void(std::size_t done, std::size_t of)>& progress) {
+  static_assert(std::is_trivially_copyable_v<Found>);  // it comes back as bytes
+  constexpr std::size_t doubles_each = (sizeof(Found) + sizeof(double) - 1) / sizeof(double);
+  constexpr std::size_t largest_block = 32, blocks_each = 4;
+  const std::size_t block = std::clamp<std::size_t>(count / (blocks_each * std::max<std::size_t>(1, jobs)), 1, largest_block);
+  SharedDoubles shared(count * doubles_each);
+  const auto share = [&](std::size_t i) {
+    const Found one = work(i);
+    std::memcpy(&shared.values()[i * doubles_each], &one, sizeof one);
+  };
+  in_children(count, jobs, block, share, progress);
+  std::vector<Found> found(count);
+  for (std::size_t i = 0; i < count; ++i)
+    std::memcpy(static_cast<void*>(&found[i]), &shared.values()[i * doubles_each], sizeof(Found));
+  return found;
 }
 
 }  // namespace tandem::studies

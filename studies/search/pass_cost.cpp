@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -10,62 +9,33 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/plan/issue_order.h"
 #include "scenarios/lowering/lower.h"
 #include "scenarios/mesh/mesh.h"
-#include "scenarios/mesh/slowest_gpu.h"
 #include "scenarios/mesh/world.h"
 #include "scenarios/schedules/chunk_layout.h"
 #include "scenarios/schedules/schedule_table.h"
-#include "sim/collective_cost.h"
-#include "sim/kernel_times.h"
+#include "studies/search/buffer_lives.h"
 #include "studies/search/in_children.h"
+#include "studies/search/small_step.h"
 
 namespace tandem::studies {
 namespace {
 
 constexpr std::int64_t stages = 3, layers_per_stage = 2;
-constexpr Seconds never = -std::numeric_limits<Seconds>::infinity();
 
 bool splits(const Scenario& scenario, Backwards backwards) {
   return backwards == Backwards::of_schedule && traits_of(scenario.training.schedule).splits_backward;
 }
 
-/// Data-parallel ranks so that experts find their ranks and the ranks fill whole nodes.
-std::int64_t least_dp(const ParallelismSpec& p, std::int64_t node) {
-  for (std::int64_t dp = 1;; ++dp) {
-    const std::int64_t of_stage = p.tp * p.cp * dp;
-    const std::int64_t world = of_stage * stages * (p.own_expert_axis ? p.ep : 1);
-    const bool holds_experts = of_stage % p.expert_shards() == 0;
-    if (holds_experts && (world <= node || world % node == 0)) return dp;
-  }
-}
-
-/// The scenario's layers, two of one kind on each of three stages, on a healthy cluster that packs the ranks best.
+/// The scenario's layers, two of one kind on each of three stages.
 Scenario small(const Scenario& scenario, const LayerClass& kind, bool split) {
-  Scenario s = scenario;
+  Scenario s = on_small_cluster(scenario, stages);
   ParallelismSpec& p = s.parallelism;
-  p.pp = stages;
   p.vpp = 1;
-  p.zero = 0;
-  p.hsdp = 0;
-  p.order = ParallelismSpec{}.order;
-  p.placement = {};
   p.account_for_embedding = p.account_for_loss = false;
   p.first_stage_layers = p.last_stage_layers = 0;
   if (mtp_is_apart(scenario)) s.model.mtp_depth = 0;  // the loss's stage is what it is without them
   p.pipeline_layout.clear();
-  if (std::exchange(p.dynamic_cp, false)) {  // at best every rank has documents of its own
-    s.training.sequence /= p.cp;
-    p.cp = 1;
-  }
-  p.dp = least_dp(p, s.cluster.gpus_per_node);
-  s.cluster.gpus = p.world_size();
-  s.cluster.other_gpus.clear();
-  s.cluster.link_faults.clear();
-  s.cluster.fabric.routing = FlowRouting::adaptive;
-  if (s.cluster.fabric.kind == FabricSpec::Kind::custom) s.cluster.fabric = {.kind = FabricSpec::Kind::one_switch};
-  s.slow_gpus.clear();
   s.model.layers = stages * layers_per_stage;
   s.model.layer_types = {{kind.kind.mixer, kind.kind.feed}};
   s.model.moe.first_dense_layers = kind.kind.feed == Feed::experts ? 0 : s.model.layers + s.model.mtp_depth;
@@ -83,12 +53,6 @@ Scenario small(const Scenario& scenario, const LayerClass& kind, bool split) {
   t.recompute.every = kind.recomputed ? 1 : 0;
   t.recompute.mlp = kind.mlp_recomputed;
   t.recompute.mlp_every = 1;
-  t.overlap_pp = true;  // what stages wait for is the schedule's
-  t.sync_every = 1;
-  t.hierarchical_all_reduce = false;
-  t.offload = {};
-  t.compressor = {};  // what its kernels take comes on top
-  t.bucket_parameters = std::numeric_limits<std::int64_t>::max();
   return s;
 }
 
@@ -99,10 +63,6 @@ struct Pass {
   TaskId first = no_id, last = no_id;
   TaskId receive = no_id, send = no_id;
 };
-
-bool depends_on_documents(OpKind op) {
-  return op == OpKind::attention || op == OpKind::attention_backward || op == OpKind::softmax;
-}
 
 class Measured {
  public:
@@ -117,12 +77,7 @@ class Measured {
     }
     has_all_ranks_ = ranks == PassRanks::all || world.ranks.size() == ranks_.size();
     dag_ = has_all_ranks_ ? lower(scenario_, world) : lower_alone(scenario_, world, {ranks_.begin(), ranks_.end()});
-    for (Device& device : dag_.devices)
-      device.speed =
-          slowest_of(static_cast<std::size_t>(original.parallelism.world_size()), device.efficiency.spread) / device.site.kernels;
-    order_ = issue_order(dag_);
-    kernels_before_ = kernels_before();
-    find_durations();
+    paths_.emplace(dag_, scenario_, original.parallelism.world_size());
     find_passes();
   }
 
@@ -141,29 +96,10 @@ class Measured {
   Scenario scenario_;
   bool split_, has_all_ranks_ = true;
   Dag dag_;
-  std::vector<TaskId> order_, kernels_before_;
+  std::optional<IdlePaths> paths_;
   std::array<RankIndex, stages> ranks_{};
-  std::vector<Seconds> duration_;
   std::array<Pass, stages> forward_, backward_;
   Seconds weight_kernels_ = 0;
-
-  void find_durations() {
-    const KernelTimes kernels(dag_);
-    CollectiveCosts costs(dag_);
-    duration_.resize(dag_.tasks.size());
-    for (TaskId id = 0; id < dag_.tasks.size(); ++id) {
-      const Task& task = dag_.tasks[id];
-      // Between stages the bounds count the way that the real mesh has; gradients are cleared once in a step.
-      if (task.axis == Axis::pp || dag_.name_of_task(id) == "clear gradients")
-        duration_[id] = 0;
-      else if (scenario_.training.documents.any() && depends_on_documents(task.op))
-        duration_[id] = 0;  // other micro-batches may have less to attend to
-      else if (is_communication(task.op))
-        duration_[id] = uncontended_time(costs.of(task), dag_.communicator_of(task).layout, dag_.links);
-      else
-        duration_[id] = kernels.of(id);
-    }
-  }
 
   std::int64_t first_layer(std::size_t stage) const { return static_cast<std::int64_t>(stage) * layers_per_stage; }
 
@@ -184,7 +120,7 @@ class Measured {
         const std::int64_t layer = task.layer - first_layer(stage);
         const bool in_layer = layer >= 0 && layer < layers_per_stage;
         if (split_ && task.phase == Phase::backward_weight) {
-          if (stage == 1 && in_layer) weight_kernels_ += duration_[id] / layers_per_stage;
+          if (stage == 1 && in_layer) weight_kernels_ += paths_->duration(id) / layers_per_stage;
           continue;
         }
         if (pass.first == no_id) pass.first = id;
@@ -194,32 +130,10 @@ class Measured {
     }
   }
 
-  /// By task: the end of the longest path from the source, which begins where it starts or where it ends.
-  struct Reached {
-    std::vector<Seconds> start, end;
-  };
-  Reached from(TaskId source, bool from_end) const {
-    Reached reached{.start = std::vector<Seconds>(dag_.tasks.size(), never),
-                    .end = std::vector<Seconds>(dag_.tasks.size(), never)};
-    for (const TaskId member : dag_.unit_of(source)) reached.start[member] = from_end ? -duration_[source] : 0;
-    for (const TaskId first : order_) {
-      Seconds start = never;
-      for (const TaskId member : dag_.unit_of(first)) start = std::max(start, reached.start[member]);
-      if (start == never) continue;
-      const Seconds end = start + duration_[first];
-      for (const TaskId member : dag_.unit_of(first)) {
-        reached.start[member] = start;
-        reached.end[member] = end;
-        for (const TaskId next : dag_.graph.successors(member)) reached.start[next] = std::max(reached.start[next], end);
-      }
-    }
-    return reached;
-  }
-
   static Seconds at_least_nothing(Seconds time) { return std::max(time, 0.0); }
 
   Seconds sum(const std::vector<TaskId>& tasks) const {
-    return std::accumulate(tasks.begin(), tasks.end(), 0.0, [&](Seconds all, TaskId id) { return all + duration_[id]; });
+    return std::accumulate(tasks.begin(), tasks.end(), 0.0, [&](Seconds all, TaskId id) { return all + paths_->duration(id); });
   }
 
   PassTimes times(const std::array<Pass, stages>& passes, bool forward) const {
@@ -229,65 +143,23 @@ class Measured {
       const std::vector<TaskId>& earlier = pass.layers[forward ? 0 : 1];
       const std::vector<TaskId>& later = pass.layers[forward ? 1 : 0];
       PassTimes::Begin& begin = times.begin[stage];
-      begin.from_stream = at_least_nothing(from(pass.first, false).end[earlier.back()]);
-      if (pass.receive != no_id) begin.from_input = at_least_nothing(from(pass.receive, true).end[earlier.back()]);
-      const Reached after = from(later.back(), true);
+      begin.from_stream = at_least_nothing(paths_->from(pass.first, false).end[earlier.back()]);
+      if (pass.receive != no_id) begin.from_input = at_least_nothing(paths_->from(pass.receive, true).end[earlier.back()]);
+      const IdlePaths::Reached after = paths_->from(later.back(), true);
       times.end[stage] = at_least_nothing(pass.send != no_id ? after.start[pass.send] : after.end[pass.last]);
       times.other_kernels[stage] = sum(pass.others);
       if (stage != 1) continue;
-      times.next = at_least_nothing(from(earlier.back(), true).end[later.back()]);
-      times.layer_alone = at_least_nothing(from(later.front(), false).end[later.back()]);
+      times.next = at_least_nothing(paths_->from(earlier.back(), true).end[later.back()]);
+      times.layer_alone = at_least_nothing(paths_->from(later.front(), false).end[later.back()]);
       times.layer_kernels = (sum(pass.layers[0]) + sum(pass.layers[1])) / layers_per_stage;
     }
     return times;
   }
 
-  BufferId base_of(BufferId id) const { return dag_.buffers[id].base; }
-
-  /// By task: the last kernel of its rank that has ended when it begins, whatever the times. Kernels of a rank run one after the
-  /// other, in the order of their numbers.
-  std::vector<TaskId> kernels_before() const {
-    std::vector<TaskId> before(dag_.tasks.size(), no_id);
-    for (const TaskId first : order_) {
-      for (const TaskId member : dag_.unit_of(first)) {
-        const Task& task = dag_.tasks[member];
-        const TaskId last = task.stream == Stream::compute ? member : before[member];
-        if (last == no_id) continue;
-        for (const TaskId next : dag_.graph.successors(member))
-          if (dag_.tasks[next].rank == task.rank && (before[next] == no_id || before[next] < last)) before[next] = last;
-      }
-    }
-    return before;
-  }
-
-  /// Between two kernels of a rank a buffer is there whatever the times: the first that touches it and the last that does, or
-  /// that ends before some communication which does.
-  struct Life {
-    TaskId first = no_id, last = no_id;
-  };
-  std::vector<Life> lives(RankIndex rank) const {
-    std::vector<Life> lives(dag_.buffers.size());
-    for (TaskId id = 0; id < dag_.tasks.size(); ++id) {
-      if (dag_.tasks[id].rank != rank || dag_.tasks[id].stream != Stream::compute) continue;
-      for (const Operand& operand : dag_.operands_of(id)) {
-        Life& life = lives[base_of(operand.buffer)];
-        if (life.first == no_id) life.first = id;
-        life.last = id;
-      }
-    }
-    for (TaskId id = 0; id < dag_.tasks.size(); ++id) {
-      if (dag_.tasks[id].rank != rank || dag_.tasks[id].stream == Stream::compute || kernels_before_[id] == no_id) continue;
-      for (const Operand& operand : dag_.operands_of(id))
-        if (Life& life = lives[base_of(operand.buffer)]; life.first != no_id)
-          life.last = std::max(life.last, kernels_before_[id]);
-    }
-    return lives;
-  }
-
   void add_memory(PassCost& cost) const {
     std::array<Bytes, stages> kept{};
     for (std::size_t stage = 0; stage < stages; ++stage) {
-      const std::vector<Life> all = lives(ranks_[stage]);
+      const std::vector<BufferLife> all = buffer_lives(dag_, paths_->order(), ranks_[stage]);
       const Pass &forth = forward_[stage], &back = backward_[stage];
       std::vector<std::pair<TaskId, Bytes>> changes;
       for (BufferId id = 0; id < all.size(); ++id) {
@@ -334,7 +206,7 @@ class Measured {
 
     Seconds updating = 0;
     for (TaskId id = 0; id < dag_.tasks.size(); ++id)
-      if (dag_.tasks[id].rank == ranks_[1] && dag_.tasks[id].op == OpKind::adam) updating += duration_[id];
+      if (dag_.tasks[id].rank == ranks_[1] && dag_.tasks[id].op == OpKind::adam) updating += paths_->duration(id);
     constexpr double without_launches = 0.95;  // more kernels of fewer elements take no less
     cost.optimizer_per_parameter = without_launches * updating / static_cast<double>(std::max<std::int64_t>(1, elements[1]));
   }
@@ -451,26 +323,12 @@ void PassCosts::ask_for(const Scenario& scenario, PassRanks ranks) {
 }
 
 void PassCosts::find(std::size_t jobs, const std::function<void(std::size_t done, std::size_t of)>& progress) {
-  static_assert(std::is_trivially_copyable_v<PassCost>);  // it comes back as bytes
-  constexpr std::size_t doubles_each = (sizeof(PassCost) + sizeof(double) - 1) / sizeof(double);
   std::vector<std::pair<Key, Scenario>> asked(asked_for_.begin(), asked_for_.end());
   asked_for_.clear();
-  if (asked.empty()) return;
   std::ranges::sort(asked, {}, [](const auto& one) { return std::pair(mesh_of(one.first, one.second), one.first); });
-  SharedDoubles found(asked.size() * doubles_each);
-  const auto find = [&](std::size_t i) {
-    const PassCost cost = measured(asked[i].first, asked[i].second);
-    std::memcpy(&found.values()[i * doubles_each], &cost, sizeof cost);
-  };
-  constexpr std::size_t largest_block = 32, blocks_each = 4;  // of mostly one mesh, and enough to keep every child busy
-  const std::size_t block =
-      std::clamp<std::size_t>(asked.size() / (blocks_each * std::max<std::size_t>(1, jobs)), 1, largest_block);
-  in_children(asked.size(), jobs, block, find, progress);
-  for (std::size_t i = 0; i < asked.size(); ++i) {
-    PassCost cost;
-    std::memcpy(static_cast<void*>(&cost), &found.values()[i * doubles_each], sizeof cost);
-    known_.emplace(asked[i].first, cost);
-  }
+  const std::vector<PassCost> costs = found_in_children<PassCost>(
+      asked.size(), jobs, [&](std::size_t i) { return measured(asked[i].first, asked[i].second); }, progress);
+  for (std::size_t i = 0; i < asked.size(); ++i) known_.emplace(asked[i].first, costs[i]);
 }
 
 }  // namespace tandem::studies

@@ -96,16 +96,6 @@ LayerClass layer_class(const Scenario& scenario, std::int64_t layer);
 /// same model, kind of cluster and framework, as the plans of one search do: the key says nothing of these.
 class PassCosts {
  public:
-  const PassCost& of(const Scenario& scenario, const LayerClass& kind, PassRanks ranks = PassRanks::all,
-                     Backwards backwards = Backwards::of_schedule);
-  std::size_t found() const { return known_.size(); }
-
-  /// Notes that `of` will be asked for the costs of the scenario's layers, with all backwards that its schedule has.
-  void ask_for(const Scenario& scenario, PassRanks ranks = PassRanks::all);
-  /// Finds all costs that were asked for, in `jobs` processes at once. Tells `progress` now and then how many are found.
-  void find(std::size_t jobs, const std::function<void(std::size_t done, std::size_t of)>& progress);
-
- private:
   struct Key {
     LayerClass layer;
     PassRanks ranks;
@@ -131,13 +121,24 @@ class PassCosts {
     bool mtp_apart;
     auto operator<=>(const Key&) const = default;
   };
+  static Key key_of(const Scenario& scenario, const LayerClass& kind, PassRanks ranks, Backwards backwards);
+  /// Returns what the ranks of such a step and their communicators depend on.
+  static Key mesh_of(const Key& key, const Scenario& scenario);
+
+  const PassCost& of(const Scenario& scenario, const LayerClass& kind, PassRanks ranks = PassRanks::all,
+                     Backwards backwards = Backwards::of_schedule);
+  std::size_t found() const { return known_.size(); }
+
+  /// Notes that `of` will be asked for the costs of the scenario's layers, with all backwards that its schedule has.
+  void ask_for(const Scenario& scenario, PassRanks ranks = PassRanks::all);
+  /// Finds all costs that were asked for, in `jobs` processes at once. Tells `progress` now and then how many are found.
+  void find(std::size_t jobs, const std::function<void(std::size_t done, std::size_t of)>& progress);
+
+ private:
   std::map<Key, PassCost> known_;
   std::map<Key, Scenario> asked_for_;
   std::map<Key, World> worlds_;  ///< of the steps that are lowered, by `mesh_of`
 
-  static Key key_of(const Scenario& scenario, const LayerClass& kind, PassRanks ranks, Backwards backwards);
-  /// Returns what the ranks of such a step and their communicators depend on.
-  static Key mesh_of(const Key& key, const Scenario& scenario);
   const PassCost* known(Key key) const;
   PassCost measured(const Key& key, const Scenario& scenario);
 };

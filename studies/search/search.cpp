@@ -36,6 +36,14 @@ MemoryBound Search::memory_bound_of(const Plan& plan) {
   return memory_bound(scenario, costs_.of(scenario), schedules_);
 }
 
+void Search::find_pairs(const std::vector<Plan>& plans, const std::vector<std::size_t>& of, const Progress& progress) {
+  if (!spec_.scenario.training.overlap_ep) return;
+  for (const std::size_t i : of) costs_.pairs().ask_for(scenario_of(plans[i], space_.choices(), spec_.scenario));
+  costs_.pairs().find(runs_.processes_here(), [&](std::size_t done, std::size_t count) {
+    progress({"costs of pairs of passes", done, count});
+  });
+}
+
 void Search::bound_all(const Progress& progress) {
   const std::vector<Plan> plans = space_.all();
   counts_.plans = plans.size();
@@ -57,15 +65,23 @@ void Search::bound_all(const Progress& progress) {
   });
   const Bytes limit = memory_limit(spec_);
   std::vector<std::pair<Bytes, std::size_t>> too_large;
+  std::vector<std::size_t> may_fit;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     const auto memory = static_cast<Bytes>(bounds.values()[2 * i]);
-    if (memory > limit) {
+    if (memory > limit)
       too_large.emplace_back(memory, i);
-    } else {
-      const Seconds time = bounds.values()[2 * i + 1];
-      waiting_.emplace(score_of(plans[i], time), candidates_.size());
-      candidates_.push_back({plans[i], time, score_of(plans[i], time), false});
+    else
+      may_fit.push_back(i);
+  }
+  find_pairs(plans, may_fit, progress);
+  for (const std::size_t i : may_fit) {
+    if (const Bytes memory = spec_.scenario.training.overlap_ep ? memory_bound_of(plans[i]).peak : 0; memory > limit) {
+      too_large.emplace_back(memory, i);
+      continue;
     }
+    const Seconds time = bounds.values()[2 * i + 1];
+    waiting_.emplace(score_of(plans[i], time), candidates_.size());
+    candidates_.push_back({plans[i], time, score_of(plans[i], time), false});
   }
   counts_.without_memory = too_large.size();
   counts_.passes = costs_.passes().found();

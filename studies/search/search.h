@@ -112,6 +112,7 @@ class Search {
   void seek(SearchResult& result, const Progress& progress);
   void simulate_own(const Progress& progress);
   std::optional<double> gap_to(const RatedPlan& best) const;
+  void find_pairs(const std::vector<Plan>& plans, const std::vector<std::size_t>& of, const Progress& progress);
   void bound_all(const Progress& progress);
   double score_of(const Plan& plan, Seconds time) const;
   std::vector<std::size_t> next(std::size_t most, double limit, const std::function<bool(const Plan&)>& is_wanted);

@@ -7,6 +7,7 @@
 #include "scenarios/schedules/chunk_placement.h"
 #include "scenarios/schedules/schedule_table.h"
 #include "studies/search/mesh_network.h"
+#include "studies/search/pair_cost.h"
 #include "studies/search/pass_cost.h"
 
 namespace tandem::studies {
@@ -55,18 +56,23 @@ struct PartCosts {
 struct StageCosts {
   std::vector<PartCosts> parts;
   std::vector<Seconds> to_next;  ///< by stage: time of a transfer to the next stage; of the last stage, to the first
+  /// Where a forward hides exchanges beside a backward: by stage, by the forward's chunk, by the backward's. Else empty.
+  std::vector<PairCost> pairs;
 };
 
 /// Computes the costs of stages, and remembers what plans have in common.
 class StageCostModel {
  public:
-  /// `ranks`: whose tasks the times of passes are found among. All else is the same.
+  /// `ranks`: whose tasks the times of passes are found among; costs of pairs are found with all ranks alone. All else is the
+  /// same.
   StageCosts of(const Scenario& scenario, PassRanks ranks = PassRanks::all);
-  /// Returns where `of` finds the costs of layers, so that a caller can have many of them found at once.
+  /// Return where `of` finds the costs of layers and of pairs, so that a caller can have many of them found at once.
   PassCosts& passes() { return passes_; }
+  PairCosts& pairs() { return pairs_; }
 
  private:
   PassCosts passes_;
+  PairCosts pairs_;
   MeshNetwork network_;
 };
 

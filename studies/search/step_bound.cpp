@@ -45,6 +45,12 @@ Seconds time_in_turns(const PartCosts& part, const Scenario& scenario) {
   return part.forward.in_turns.pieces + std::min(part.whole.in_turns.pieces, part.backward.in_turns.pieces + part.weights);
 }
 
+const PairCost& pair_of(const StageCosts& costs, const ChunkPlacement& placement, std::int32_t stage, const Action& forward,
+                        const Action& backward) {
+  const std::int32_t chunks = placement.chunks();
+  return costs.pairs.at(static_cast<std::size_t>((stage * chunks + forward.chunk) * chunks + backward.chunk));
+}
+
 /// A path of passes through the stages' schedules.
 class Pipeline {
  public:
@@ -178,9 +184,11 @@ class Pipeline {
   }
 
   void leave(std::int32_t stage, const Action& action, Seconds end) {
-    if (action.kind == Action::Kind::backward_weight) return;
+    if (action.kind != Action::Kind::backward_weight) send(stage, action, end + pass_of(stage, action).to_send);
+  }
+  void send(std::int32_t stage, const Action& action, Seconds at) {
     const std::size_t place = index(placement_.part(stage, action.chunk), action);
-    (action.kind == Action::Kind::forward ? sent_forward_ : sent_backward_)[place] = end + pass_of(stage, action).to_send;
+    (action.kind == Action::Kind::forward ? sent_forward_ : sent_backward_)[place] = at;
   }
 
   /// The first forward of a chunk ends when the last of its weights are there. With ZeRO-3 those of a layer are gathered no more
@@ -243,32 +251,37 @@ class Pipeline {
     if (!other_in.is_there) return false;
     const PairEnds ends = exchanges_are_hidden_ ? beside_exchanges(s, {action, in}, {other, other_in}, begin)
                                                 : in_turns(s, {action, in}, {other, other_in}, begin);
-    const Seconds first_end = with_weights(s, stage, action, in, begin, ends.forward);
-    const Seconds second_end = with_weights(s, stage, other, other_in, begin, ends.backward);
-    leave(s, action, first_end);
-    leave(s, other, second_end);
+    const Seconds weights = with_weights(s, stage, action, in, begin, 0), forward_end = std::max(ends.forward, weights);
+    if (exchanges_are_hidden_) {
+      send(s, action, forward_end);
+      send(s, other, ends.backward);
+    } else {
+      leave(s, action, forward_end);
+      leave(s, other, ends.backward);
+    }
     reduce(s, stage, action, begin);
     reduce(s, stage, other, begin);
     reach(s, stage, action, in, begin);
-    stage.free = std::max({ends.both, first_end, second_end});
+    stage.free = std::max(ends.both, weights);
     stage.next += 2;
     return true;
   }
 
+  /// Of a pair's kernels; of passes that hide exchanges, when what each gives can be sent, and of all kernels.
   struct PairEnds {
     Seconds forward = 0, backward = 0, both = 0;
   };
   using Received = std::pair<const Action&, const Input&>;
 
-  /// Of passes whose kernels go between each other's within layers: each at least as long as its kernels, both as long as all.
   PairEnds beside_exchanges(std::int32_t s, Received forward, Received backward, Seconds begin) const {
-    const auto alone = [&](const Received& of) {
-      // The other's kernels may stand between, never shorten it; its own begin may be hidden behind the other's.
-      const PartPass& pass = pass_of(s, of.first);
-      return std::max(begin + pass.kernels, of.second.is_received ? of.second.at + std::min(pass.from_input, pass.kernels) : 0);
+    const PairCost& pair = pair_of(costs_, placement_, s, forward.first, backward.first);
+    const auto last = [&](Seconds PairCost::Ends::*end) {
+      Seconds at = begin + pair.from_stream.*end;
+      if (forward.second.is_received) at = std::max(at, forward.second.at + pair.from_forward_input.*end);
+      if (backward.second.is_received) at = std::max(at, backward.second.at + pair.from_backward_input.*end);
+      return at;
     };
-    const Seconds kernels = pass_of(s, forward.first).kernels + pass_of(s, backward.first).kernels;
-    return {alone(forward), alone(backward), begin + kernels + weights_besides(s, backward.first)};
+    return {last(&PairCost::Ends::forward), last(&PairCost::Ends::backward), last(&PairCost::Ends::both)};
   }
 
   /// Piece by piece, the forward's first. What comes after a pass's input is all of it but its beginning, and all of the other
@@ -356,7 +369,15 @@ MemoryBound memory_bound(const Scenario& scenario, const StageCosts& costs, Sche
     Bytes most = 0, whole = 0;  // of weights and gradients that are slices else
     // A forward and a backward that go on in turns: at no moment of them must all be there that either needs alone.
     const bool in_turns = pairs_passes(scenario);
+    const bool knows_pairs = !costs.pairs.empty() && scenario.training.offload.activations == 0;
+    const Action* before = nullptr;
     for (const Action& action : actions[static_cast<std::size_t>(s)]) {
+      if (knows_pairs && before != nullptr && before->beside_next) {
+        const Bytes own = costs.parts[static_cast<std::size_t>(placement.part(s, before->chunk))].kept +
+                          costs.parts[static_cast<std::size_t>(placement.part(s, action.chunk))].kept;
+        most = std::max(most, now - own + pair_of(costs, placement, s, *before, action).memory);
+      }
+      before = &action;
       const PartCosts& part = costs.parts[static_cast<std::size_t>(placement.part(s, action.chunk))];
       const bool backward = action.kind == Action::Kind::backward || action.kind == Action::Kind::backward_input;
       const bool forward = action.kind == Action::Kind::forward;

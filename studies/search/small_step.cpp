@@ -1,0 +1,98 @@
+#include "studies/search/small_step.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "runtime/plan/issue_order.h"
+#include "scenarios/mesh/slowest_gpu.h"
+#include "sim/collective_cost.h"
+#include "sim/kernel_times.h"
+
+namespace tandem::studies {
+namespace {
+
+/// Data-parallel ranks so that experts find their ranks and the ranks fill whole nodes.
+std::int64_t least_dp(const ParallelismSpec& p, std::int64_t node) {
+  for (std::int64_t dp = 1;; ++dp) {
+    const std::int64_t of_stage = p.tp * p.cp * dp;
+    const std::int64_t world = of_stage * p.pp * (p.own_expert_axis ? p.ep : 1);
+    const bool holds_experts = of_stage % p.expert_shards() == 0;
+    if (holds_experts && (world <= node || world % node == 0)) return dp;
+  }
+}
+
+bool depends_on_documents(OpKind op) {
+  return op == OpKind::attention || op == OpKind::attention_backward || op == OpKind::softmax;
+}
+
+}  // namespace
+
+Scenario on_small_cluster(Scenario s, std::int64_t stages) {
+  ParallelismSpec& p = s.parallelism;
+  p.pp = stages;
+  p.zero = 0;
+  p.hsdp = 0;
+  p.order = ParallelismSpec{}.order;
+  p.placement = {};
+  if (std::exchange(p.dynamic_cp, false)) {  // at best every rank has documents of its own
+    s.training.sequence /= p.cp;
+    p.cp = 1;
+  }
+  p.dp = least_dp(p, s.cluster.gpus_per_node);
+  s.cluster.gpus = p.world_size();
+  s.cluster.other_gpus.clear();
+  s.cluster.link_faults.clear();
+  s.cluster.fabric.routing = FlowRouting::adaptive;
+  if (s.cluster.fabric.kind == FabricSpec::Kind::custom) s.cluster.fabric = {.kind = FabricSpec::Kind::one_switch};
+  s.slow_gpus.clear();
+  TrainingSpec& t = s.training;
+  t.overlap_pp = true;  // what stages wait for is the schedule's
+  t.sync_every = 1;
+  t.hierarchical_all_reduce = false;
+  t.offload = {};
+  t.compressor = {};  // what its kernels take comes on top
+  t.bucket_parameters = std::numeric_limits<std::int64_t>::max();
+  return s;
+}
+
+IdlePaths::IdlePaths(Dag& dag, const Scenario& step, std::int64_t world_size) : dag_(dag) {
+  for (Device& device : dag.devices)
+    device.speed = slowest_of(static_cast<std::size_t>(world_size), device.efficiency.spread) / device.site.kernels;
+  order_ = issue_order(dag_);
+  const KernelTimes kernels(dag_);
+  CollectiveCosts costs(dag_);
+  duration_.resize(dag_.tasks.size());
+  for (TaskId id = 0; id < dag_.tasks.size(); ++id) {
+    const Task& task = dag_.tasks[id];
+    // Between stages the bounds count the way that the real mesh has; gradients are cleared once in a step.
+    if (task.axis == Axis::pp || dag_.name_of_task(id) == "clear gradients")
+      duration_[id] = 0;
+    else if (step.training.documents.any() && depends_on_documents(task.op))
+      duration_[id] = 0;  // other micro-batches may have less to attend to
+    else if (is_communication(task.op))
+      duration_[id] = uncontended_time(costs.of(task), dag_.communicator_of(task).layout, dag_.links);
+    else
+      duration_[id] = kernels.of(id);
+  }
+}
+
+IdlePaths::Reached IdlePaths::from(TaskId source, bool from_end) const {
+  constexpr Seconds never = -std::numeric_limits<Seconds>::infinity();
+  Reached reached{.start = std::vector<Seconds>(dag_.tasks.size(), never), .end = std::vector<Seconds>(dag_.tasks.size(), never)};
+  for (const TaskId member : dag_.unit_of(source)) reached.start[member] = from_end ? -duration_[source] : 0;
+  for (const TaskId first : order_) {
+    Seconds start = never;
+    for (const TaskId member : dag_.unit_of(first)) start = std::max(start, reached.start[member]);
+    if (start == never) continue;
+    const Seconds end = start + duration_[first];
+    for (const TaskId member : dag_.unit_of(first)) {
+      reached.start[member] = start;
+      reached.end[member] = end;
+      for (const TaskId next : dag_.graph.successors(member)) reached.start[next] = std::max(reached.start[next], end);
+    }
+  }
+  return reached;
+}
+
+}  // namespace tandem::studies

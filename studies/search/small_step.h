@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/dag/dag.h"
+#include "scenarios/spec/scenario.h"
+
+namespace tandem::studies {
+
+/// Returns the scenario on as many stages, without data parallelism but for what experts need, on a healthy cluster that just
+/// holds its ranks and packs them best: what a layer computes and sends there takes no more time than in the scenario.
+Scenario on_small_cluster(Scenario scenario, std::int64_t stages);
+
+/// Longest paths through the DAG of such a step, with every task at its idle time. Transfers between stages take none: these are
+/// the schedule's.
+class IdlePaths {
+ public:
+  /// `dag` must outlive it. `world_size`: of the whole scenario, the slowest of whose GPUs sets the pace.
+  IdlePaths(Dag& dag, const Scenario& step, std::int64_t world_size);
+
+  Seconds duration(TaskId id) const { return duration_[id]; }
+  /// The units of the DAG, each after all that it waits for.
+  const std::vector<TaskId>& order() const { return order_; }
+
+  /// By task: the end of the longest path from the source, which begins where the source starts or where it ends.
+  struct Reached {
+    std::vector<Seconds> start, end;  ///< -infinity where no path leads there
+  };
+  Reached from(TaskId source, bool from_end) const;
+
+ private:
+  const Dag& dag_;
+  std::vector<TaskId> order_;
+  std::vector<Seconds> duration_;
+};
+
+}  // namespace tandem::studies
