@@ -156,17 +156,33 @@ class Measured {
     return times;
   }
 
+  /// By buffer: the last of a micro-batch's kernels on the rank that touches it.
+  std::vector<TaskId> last_kernels(RankIndex rank, std::int32_t micro_batch) const {
+    std::vector<TaskId> last(dag_.buffers.size(), no_id);
+    for (TaskId id = 0; id < dag_.tasks.size(); ++id) {
+      const Task& task = dag_.tasks[id];
+      if (task.rank != rank || task.micro_batch != micro_batch || task.stream != Stream::compute) continue;
+      for (const Operand& operand : dag_.operands_of(id)) last[dag_.buffers[operand.buffer].base] = id;
+    }
+    return last;
+  }
+
   void add_memory(PassCost& cost) const {
     std::array<Bytes, stages> kept{};
     for (std::size_t stage = 0; stage < stages; ++stage) {
       const std::vector<BufferLife> all = buffer_lives(dag_, paths_->order(), ranks_[stage]);
       const Pass &forth = forward_[stage], &back = backward_[stage];
+      const std::vector<TaskId> read_last = last_kernels(ranks_[stage], dag_.tasks[forth.first].micro_batch);
       std::vector<std::pair<TaskId, Bytes>> changes;
       for (BufferId id = 0; id < all.size(); ++id) {
         if (all[id].first == no_id || is_persistent(dag_.buffers[id].kind)) continue;
         const Bytes bytes = dag_.buffers[id].bytes();
         if (all[id].first >= forth.first && all[id].first <= forth.last && all[id].last >= back.first) kept[stage] += bytes;
-        if (dag_.tasks[all[id].first].micro_batch != dag_.tasks[forth.first].micro_batch) continue;
+        if (dag_.tasks[all[id].first].micro_batch != dag_.tasks[forth.first].micro_batch) {
+          if (stage == 1 && read_last[id] != no_id && dag_.tasks[all[id].first].layer >= 0)
+            (read_last[id] <= forth.last ? cost.casts_for_forward : cost.casts_for_backward) += bytes / layers_per_stage;
+          continue;
+        }
         changes.emplace_back(all[id].first, bytes);
         changes.emplace_back(all[id].last + 1, -bytes);
       }

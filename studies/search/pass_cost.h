@@ -54,6 +54,8 @@ struct PassCost {
   std::array<Bytes, chunk_places> kept_beside{};  ///< the same for the rest of the chunk
   /// Bytes beyond those kept, at the fullest moment of the backward of a micro-batch that has just gone forward.
   std::array<Bytes, chunk_places> passing{};
+  /// Casts of a layer's weights, which are made once in a step: those that forwards read last, and those that backwards do.
+  Bytes casts_for_forward = 0, casts_for_backward = 0;
 
   // Parameters of a rank, in elements.
   std::int64_t layer_parameters = 0;  ///< without the experts'

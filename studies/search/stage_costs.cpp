@@ -89,7 +89,7 @@ Bytes weights_of(const TrainingSpec& training, std::int64_t elements) {
 
 /// What stays of gathered weights from the first forward to the last backward: where weights are cast, it may be the casts alone.
 Bytes gathered_weights(const TrainingSpec& training, std::int64_t elements) {
-  return std::min(weights_of(training, elements), size_of(training.precision, elements));
+  return training.precision == training.storage() ? weights_of(training, elements) : 0;
 }
 
 /// `of_embedding`: elements of the part's parameters that no backward reads.
@@ -223,6 +223,10 @@ StageCosts StageCostModel::of(const Scenario& scenario, PassRanks ranks) {
       const PassCost& cost = costs.of(kind);
       part.weights += cost.weight_kernels;
       if (offloaded-- <= 0) part.kept += cost.kept_by_layer;
+      if (p.zero < 3 || !p.gather_per_micro_batch) {
+        part.casts_for_forward += cost.casts_for_forward;
+        part.casts_for_backward += cost.casts_for_backward;
+      }
       part.parameters += cost.layer_parameters;
       part.expert_parameters += cost.layer_expert_parameters;
       add(dense, cost.layer_parameters);

@@ -40,7 +40,8 @@ struct PartCosts {
   Seconds weights = 0;  ///< of the backward's second half, where the schedule splits it
   Bytes kept = 0;       ///< of a micro-batch, from its forward to its backward
   Bytes passing = 0;    ///< more than `kept` at the fullest moment
-  std::int64_t parameters = 0, expert_parameters = 0;  ///< elements on a rank
+  Bytes casts_for_forward = 0, casts_for_backward = 0;  ///< of weights, from the first pass to the last
+  std::int64_t parameters = 0, expert_parameters = 0;   ///< elements on a rank
   std::int64_t layers = 0;
   Seconds gather = 0;         ///< of the weights, over the ranks that share them
   Seconds layers_gather = 0;  ///< with ZeRO-3, what of `gather` is the layers'

@@ -215,7 +215,7 @@ search:
   axes: {tp: [1, 2], sp: [true], pp: [2, 4], vpp: [1, 2], cp: [1], ep: [8, 16], etp: [1], zero: [1, 2], micro_batch: [1, 2],
          schedule: [interleaved-1f1b, dualpipe], recompute: [none, [norm, mla-up, activation], full]}
 )",
-                       6, 71, 0.86, 0.7);
+                       6, 71, 0.86, 0.82);
   }
 }
 
@@ -226,7 +226,7 @@ cluster: {preset: dgx-h100, gpus: 16}
 parallelism: {tp: 1, dp: 16}
 training: {sequence: 4096, micro_batch: 1, global_batch: 32, precision: fp8, overlap: {dp: false}}
 )",
-                     40, 4);
+                     40, 4, 0.9, 0.95);
 }
 
 TEST(SearchBounds, HoldWithLayersInBf16AndParametersGatheredInFp4) {
