@@ -165,7 +165,7 @@ PairCost PairCosts::measured(const Key& key, const Pair& pair) {
   add_ranks_and_communicators(world->second, builder);
   lower_rank(builder, step, world->second, rank, [&](StageProgram& program) { program.lower_step(actions.all); });
   Dag dag = builder.finish();
-  const IdlePaths paths(dag, step, pair.scenario.parallelism.world_size());
+  const IdlePaths paths(dag, step, pair.scenario);
   const PassOfPair forward = find_pass(dag, actions.forward), backward = find_pass(dag, actions.backward);
   PairCost cost = cost_of(paths, forward, backward);
   cost.memory = memory_of(dag, paths, rank, forward, backward);

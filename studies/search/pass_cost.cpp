@@ -77,7 +77,7 @@ class Measured {
     }
     has_all_ranks_ = ranks == PassRanks::all || world.ranks.size() == ranks_.size();
     dag_ = has_all_ranks_ ? lower(scenario_, world) : lower_alone(scenario_, world, {ranks_.begin(), ranks_.end()});
-    paths_.emplace(dag_, scenario_, original.parallelism.world_size());
+    paths_.emplace(dag_, scenario_, original);
     find_passes();
   }
 
@@ -253,6 +253,7 @@ PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerClass& kin
           .ep = p.ep,
           .etp = p.etp,
           .world_size = p.world_size(),
+          .packed_alike = packs_alike(scenario),
           .sp = p.sp,
           .own_expert_axis = p.own_expert_axis,
           .scatter_gather = p.scatter_gather,
@@ -292,6 +293,7 @@ PassCosts::Key PassCosts::mesh_of(const Key& key, const Scenario& scenario) {
   mesh.ranks = PassRanks::all;
   mesh.layer.recomputed = mesh.layer.mlp_recomputed = mesh.layer.cast = false;
   mesh.world_size = 0;  // of the whole step
+  mesh.packed_alike = true;
   mesh.sp = false;
   // How many tokens the experts of a rank take, and what documents are in a batch, tell ranks apart.
   if (scenario.model.moe.experts == 0 && !scenario.training.documents.any()) mesh.micro_batch = 0;

@@ -101,9 +101,11 @@ class PassCosts {
   struct Key {
     LayerClass layer;
     PassRanks ranks;
-    // parallelism; the order and place of ranks do not matter, as the cluster that layers are lowered on packs them best
+    // parallelism; of the order and place of ranks it only matters whether they are packed as on the cluster that layers are
+    // lowered on
     std::int64_t tp, cp, ep, etp;
     std::int64_t world_size;  ///< the slowest of so many GPUs sets the pace
+    bool packed_alike;
     bool sp, own_expert_axis, scatter_gather;
     CpMethod cp_method;
     CpLayout cp_layout;

@@ -56,9 +56,19 @@ Scenario on_small_cluster(Scenario s, std::int64_t stages) {
   return s;
 }
 
-IdlePaths::IdlePaths(Dag& dag, const Scenario& step, std::int64_t world_size) : dag_(dag) {
-  for (Device& device : dag.devices)
-    device.speed = slowest_of(static_cast<std::size_t>(world_size), device.efficiency.spread) / device.site.kernels;
+bool packs_alike(const Scenario& scenario) {
+  const auto within_stage = [](std::vector<Axis> order) {
+    std::erase_if(order, [](Axis axis) { return axis == Axis::dp || axis == Axis::pp; });
+    return order;
+  };
+  const ParallelismSpec& p = scenario.parallelism;
+  return p.placement.is_packed() && within_stage(p.order) == within_stage(ParallelismSpec{}.order);
+}
+
+IdlePaths::IdlePaths(Dag& dag, const Scenario& step, const Scenario& original) : dag_(dag) {
+  const auto world_size = static_cast<std::size_t>(original.parallelism.world_size());
+  for (Device& device : dag.devices) device.speed = slowest_of(world_size, device.efficiency.spread) / device.site.kernels;
+  const bool is_alike = packs_alike(original);
   order_ = issue_order(dag_);
   const KernelTimes kernels(dag_);
   CollectiveCosts costs(dag_);
@@ -71,7 +81,9 @@ IdlePaths::IdlePaths(Dag& dag, const Scenario& step, std::int64_t world_size) : 
     else if (step.training.documents.any() && depends_on_documents(task.op))
       duration_[id] = 0;  // other micro-batches may have less to attend to
     else if (is_communication(task.op))
-      duration_[id] = uncontended_time(costs.of(task), dag_.communicator_of(task).layout, dag_.links);
+      duration_[id] = is_alike || dag_.communicator_of(task).layout.nodes < 2
+                          ? uncontended_time(costs.of(task), dag_.communicator_of(task).layout, dag_.links)
+                          : 0;
     else
       duration_[id] = kernels.of(id);
   }

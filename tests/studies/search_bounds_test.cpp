@@ -252,6 +252,20 @@ search:
                      40, 5, 0.7, 0.85);
 }
 
+// Where tp * cp is more than a node, other places of ranks may have the one group or the other in a node.
+TEST(SearchBounds, HoldWhereOtherPlacesJoinWhatPackedRanksDoNot) {
+  for (const std::string axes : {"placement: [packed, round-robin]", "order: [[tp, cp, ep, dp, pp], [cp, tp, ep, dp, pp]]"})
+    expect_bounds_hold(R"(
+model: {preset: llama3-8b, layers: 13}
+cluster: {preset: dgx-h100, gpus: 16}
+parallelism: {tp: 2, sp: false, cp: 8, dp: 1}
+training: {sequence: 4096, micro_batch: 1, global_batch: 32, precision: bf16}
+search:
+  axes: {tp: [2], cp: [8], sp: [false], pp: [1], zero: [3], micro_batch: [1, 32], recompute: [none, full], )" +
+                           axes + "}\n",
+                       8, 1, 0.7, 0.9);
+}
+
 // The layout stays where as many chunks are; elsewhere the layers are split evenly.
 TEST(SearchBounds, HoldForPipelineLayouts) {
   expect_bounds_hold(R"(
