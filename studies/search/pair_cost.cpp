@@ -123,6 +123,16 @@ Bytes memory_of(const Dag& dag, const IdlePaths& paths, RankIndex rank, const Pa
   return most;
 }
 
+/// By stage, by the forward's chunk, by the backward's; none where passes hide no exchanges.
+template <typename Visit>
+void for_each_pair(const Scenario& scenario, const Visit& visit) {
+  if (!hides_exchanges(scenario)) return;
+  const std::int32_t chunks = ChunkPlacement(scenario).chunks();
+  for (std::int32_t stage = 0; stage < scenario.parallelism.pp; ++stage)
+    for (std::int32_t forward = 0; forward < chunks; ++forward)
+      for (std::int32_t backward = 0; backward < chunks; ++backward) visit(stage, forward, backward);
+}
+
 }  // namespace
 
 bool hides_exchanges(const Scenario& scenario) { return scenario.overlaps_ep() && pairs_passes(scenario); }
@@ -165,7 +175,7 @@ PairCost PairCosts::measured(const Key& key, const Pair& pair) {
   add_ranks_and_communicators(world->second, builder);
   lower_rank(builder, step, world->second, rank, [&](StageProgram& program) { program.lower_step(actions.all); });
   Dag dag = builder.finish();
-  const IdlePaths paths(dag, step, pair.scenario);
+  const IdlePaths paths(dag, pair.scenario);
   const PassOfPair forward = find_pass(dag, actions.forward), backward = find_pass(dag, actions.backward);
   PairCost cost = cost_of(paths, forward, backward);
   cost.memory = memory_of(dag, paths, rank, forward, backward);
@@ -180,17 +190,19 @@ const PairCost& PairCosts::of(const Scenario& scenario, std::int32_t stage, std:
   return known_.emplace(key, measured(key, {scenario, stage, forward_chunk, backward_chunk})).first->second;
 }
 
+std::vector<PairCost> PairCosts::all_of(const Scenario& scenario) {
+  std::vector<PairCost> costs;
+  for_each_pair(scenario, [&](std::int32_t stage, std::int32_t forward, std::int32_t backward) {
+    costs.push_back(of(scenario, stage, forward, backward));
+  });
+  return costs;
+}
+
 void PairCosts::ask_for(const Scenario& scenario) {
-  if (!hides_exchanges(scenario)) return;
-  const std::int32_t chunks = ChunkPlacement(scenario).chunks();
-  for (std::int32_t stage = 0; stage < scenario.parallelism.pp; ++stage) {
-    for (std::int32_t forward = 0; forward < chunks; ++forward) {
-      for (std::int32_t backward = 0; backward < chunks; ++backward) {
-        const Key key = key_of(scenario, stage, forward, backward);
-        if (!known_.contains(key)) asked_for_.try_emplace(key, Pair{scenario, stage, forward, backward});
-      }
-    }
-  }
+  for_each_pair(scenario, [&](std::int32_t stage, std::int32_t forward, std::int32_t backward) {
+    const Key key = key_of(scenario, stage, forward, backward);
+    if (!known_.contains(key)) asked_for_.try_emplace(key, Pair{scenario, stage, forward, backward});
+  });
 }
 
 void PairCosts::find(std::size_t jobs, const std::function<void(std::size_t done, std::size_t of)>& progress) {

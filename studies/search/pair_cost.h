@@ -35,6 +35,8 @@ class PairCosts {
  public:
   /// Returns the cost of the forward through one chunk of a stage beside the backward through one, which may be the same.
   const PairCost& of(const Scenario& scenario, std::int32_t stage, std::int32_t forward_chunk, std::int32_t backward_chunk);
+  /// Returns those of a scenario: by stage, by the forward's chunk, by the backward's; none where passes hide no exchanges.
+  std::vector<PairCost> all_of(const Scenario& scenario);
   std::size_t found() const { return known_.size(); }
 
   /// Notes that `of` will be asked for the costs of the scenario's pairs.

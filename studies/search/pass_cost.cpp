@@ -77,7 +77,7 @@ class Measured {
     }
     has_all_ranks_ = ranks == PassRanks::all || world.ranks.size() == ranks_.size();
     dag_ = has_all_ranks_ ? lower(scenario_, world) : lower_alone(scenario_, world, {ranks_.begin(), ranks_.end()});
-    paths_.emplace(dag_, scenario_, original);
+    paths_.emplace(dag_, original);
     find_passes();
   }
 

@@ -65,7 +65,7 @@ bool packs_alike(const Scenario& scenario) {
   return p.placement.is_packed() && within_stage(p.order) == within_stage(ParallelismSpec{}.order);
 }
 
-IdlePaths::IdlePaths(Dag& dag, const Scenario& step, const Scenario& original) : dag_(dag) {
+IdlePaths::IdlePaths(Dag& dag, const Scenario& original) : dag_(dag) {
   const auto world_size = static_cast<std::size_t>(original.parallelism.world_size());
   for (Device& device : dag.devices) device.speed = slowest_of(world_size, device.efficiency.spread) / device.site.kernels;
   const bool is_alike = packs_alike(original);
@@ -78,7 +78,7 @@ IdlePaths::IdlePaths(Dag& dag, const Scenario& step, const Scenario& original) :
     // Between stages the bounds count the way that the real mesh has; gradients are cleared once in a step.
     if (task.axis == Axis::pp || dag_.name_of_task(id) == "clear gradients")
       duration_[id] = 0;
-    else if (step.training.documents.any() && depends_on_documents(task.op))
+    else if (original.training.documents.any() && depends_on_documents(task.op))
       duration_[id] = 0;  // other micro-batches may have less to attend to
     else if (is_communication(task.op))
       duration_[id] = is_alike || dag_.communicator_of(task).layout.nodes < 2

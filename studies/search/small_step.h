@@ -22,7 +22,7 @@ class IdlePaths {
  public:
   /// `dag` must outlive it. `original`: the whole scenario, the slowest of whose GPUs sets the pace. What it may have in one node
   /// and the small cluster has in several takes no time.
-  IdlePaths(Dag& dag, const Scenario& step, const Scenario& original);
+  IdlePaths(Dag& dag, const Scenario& original);
 
   Seconds duration(TaskId id) const { return duration_[id]; }
   /// The units of the DAG, each after all that it waits for.

@@ -253,13 +253,7 @@ StageCosts StageCostModel::of(const Scenario& scenario, PassRanks ranks) {
     const Bytes sent = t.sequence / p.cp / shard * t.micro_batch * scenario.model.hidden * size_of(t.storage());
     all.to_next = network_.between_stages(scenario, sent);
   }
-  if (ranks == PassRanks::all && hides_exchanges(scenario)) {
-    const std::int32_t chunks = ChunkPlacement(scenario).chunks();
-    for (std::int32_t stage = 0; stage < p.pp; ++stage)
-      for (std::int32_t forward = 0; forward < chunks; ++forward)
-        for (std::int32_t backward = 0; backward < chunks; ++backward)
-          all.pairs.push_back(pairs_.of(scenario, stage, forward, backward));
-  }
+  if (ranks == PassRanks::all) all.pairs = pairs_.all_of(scenario);
   return all;
 }
 

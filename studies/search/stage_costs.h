@@ -57,7 +57,7 @@ struct PartCosts {
 struct StageCosts {
   std::vector<PartCosts> parts;
   std::vector<Seconds> to_next;  ///< by stage: time of a transfer to the next stage; of the last stage, to the first
-  /// Where a forward hides exchanges beside a backward: by stage, by the forward's chunk, by the backward's. Else empty.
+  /// Where a forward hides exchanges beside a backward, in the order of PairCosts::all_of.
   std::vector<PairCost> pairs;
 };
 
