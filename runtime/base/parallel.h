@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+namespace tandem {
+
+// Work of this process that is done by several threads at a time. They end with the call that started them: a process without
+// threads can fork children, as simulations are.
+
+/// Returns how many threads may work at a time: one for each processor, at most 8, until `limit_threads` says otherwise. Children
+/// inherit it.
+std::size_t most_threads();
+/// Says how many may, at least one: for a process that works beside others like it.
+void limit_threads(std::size_t most);
+
+/// Does `work` with the numbers below `count`, each once, and returns when all is done. Threads take numbers in order, so the
+/// largest pieces of work should come first. Throws what the lowest number threw, if any did.
+void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work);
+
+}  // namespace tandem
