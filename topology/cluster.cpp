@@ -203,8 +203,8 @@ Attachment Cluster::attachment(std::uint32_t gpu) const {
   const std::int64_t nic = own_nic(gpu);
   attachment.devices[2] = first_nic_ + static_cast<std::uint32_t>(nic);
   std::size_t level = 3;
-  for (const std::uint32_t bundle : fabric_.ascent(fabric_.leaf_of(nic))) {
-    if (level < attachment.devices.size()) attachment.devices[level++] = cable_device_[bundle];
+  for (const Fabric::Bundle* up = fabric_.bundle_up(fabric_.leaf_of(nic)); up != nullptr; up = fabric_.bundle_up(up->upper)) {
+    if (level < attachment.devices.size()) attachment.devices[level++] = cable_device_[up->id];
   }
   return attachment;
 }

@@ -1,7 +1,6 @@
 #include "topology/crossing_sum.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 
 namespace tandem::topology {
@@ -26,10 +25,16 @@ Paths CrossingSum::paths(Algorithm algorithm, std::uint32_t channels) const {
       if (counts[link] > 0) paths.crossings.push_back({first + link, counts[link]});
     }
   } else {
-    std::map<LinkId, std::uint32_t> counts;
-    for (const Entry& entry : entries_) counts[entry.link] += times(entry);
-    for (const auto& [link, count] : counts) {
-      if (count > 0) paths.crossings.push_back({link, count});
+    std::vector<Crossing> sorted;
+    sorted.reserve(entries_.size());
+    for (const Entry& entry : entries_) sorted.push_back({entry.link, times(entry)});
+    std::ranges::sort(sorted, {}, &Crossing::link);
+    for (const Crossing& crossing : sorted) {
+      if (crossing.multiplicity == 0) continue;
+      if (paths.crossings.empty() || paths.crossings.back().link != crossing.link)
+        paths.crossings.push_back(crossing);
+      else
+        paths.crossings.back().multiplicity += crossing.multiplicity;
     }
   }
   std::uint32_t common = paths.channels;

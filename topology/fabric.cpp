@@ -13,8 +13,6 @@
 namespace tandem::topology {
 namespace {
 
-constexpr std::uint32_t none = 0xFFFFFFFF;
-
 double oversubscription(const FabricSpec& spec, std::size_t tier) {
   return tier < spec.oversubscription.size() ? spec.oversubscription[tier] : 1.0;
 }
@@ -212,12 +210,6 @@ std::uint32_t Fabric::leaf_of(std::int64_t nic) const {
       if (!spec_.rail_optimized) return static_cast<std::uint32_t>(nic / spec_.leaf_ports);
       return static_cast<std::uint32_t>(nic / nics_per_node_ / spec_.leaf_ports * nics_per_node_ + nic % nics_per_node_);
   }
-}
-
-std::vector<std::uint32_t> Fabric::ascent(std::uint32_t leaf) const {
-  std::vector<std::uint32_t> bundles;
-  for (std::uint32_t at = leaf; up_[at] != none; at = bundles_[up_[at]].upper) bundles.push_back(up_[at]);
-  return bundles;
 }
 
 double Fabric::share_left(std::uint32_t bundle, std::uint32_t cable) const {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -55,8 +56,8 @@ class Fabric {
   std::uint32_t leaf_of(std::int64_t nic) const;
   /// Returns whether each switch has at most one bundle up, so that there is one route between any two.
   bool is_tree() const { return is_tree_; }
-  /// Returns the bundles from a leaf to the top of a tree.
-  std::vector<std::uint32_t> ascent(std::uint32_t leaf) const;
+  /// Returns the bundle that goes up from a switch of a tree; null at the top.
+  const Bundle* bundle_up(std::uint32_t from) const { return up_[from] == none ? nullptr : &bundles_[up_[from]]; }
 
   /// Calls `step` for each step of the only route between two leaves of a tree, in no particular order.
   template <typename Visit>
@@ -84,6 +85,7 @@ class Fabric {
   BytesPerSecond bisection(BytesPerSecond port) const;
 
  private:
+  static constexpr std::uint32_t none = 0xFFFFFFFF;
   struct Graph;
 
   FabricSpec spec_;
@@ -95,7 +97,11 @@ class Fabric {
   std::vector<std::uint32_t> up_;                                              ///< by switch: its bundle up
   std::unordered_map<std::uint32_t, std::map<std::uint32_t, double>> faults_;  ///< bundle, cable: share left
   bool is_tree_ = true;
-  mutable std::unordered_map<std::uint64_t, std::vector<Route>> known_routes_;  ///< of what is no tree
+  struct KnownRoutes {
+    std::mutex lock;  ///< several threads may lay communicators
+    std::unordered_map<std::uint64_t, std::vector<Route>> between;
+  };
+  std::shared_ptr<KnownRoutes> known_routes_ = std::make_shared<KnownRoutes>();  ///< of what is no tree
 
   std::uint32_t add_switch(std::string name, int level);
   void add_bundle(std::string name, Tier tier, std::uint32_t lower, std::uint32_t upper, std::int64_t cables,

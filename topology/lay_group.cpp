@@ -14,11 +14,12 @@ using NodeMembers = std::vector<std::uint32_t>;
 std::vector<NodeMembers> by_node(const Cluster& cluster, std::span<const std::uint32_t> members) {
   std::vector<NodeMembers> nodes;
   std::unordered_map<std::int64_t, std::size_t> known;
+  const bool ascending = std::ranges::is_sorted(members);  // then those of a node follow each other
   std::int64_t last = -1;
   for (const std::uint32_t gpu : members) {
     const std::int64_t node = cluster.node_of(gpu);
     std::size_t place = nodes.size() - 1;
-    if (node != last) place = known.try_emplace(node, nodes.size()).first->second;
+    if (node != last) place = ascending ? nodes.size() : known.try_emplace(node, nodes.size()).first->second;
     if (place == nodes.size()) nodes.emplace_back();
     nodes[place].push_back(gpu);
     last = node;

@@ -5,18 +5,13 @@
 #include "topology/mix.h"
 
 namespace tandem::topology {
-namespace {
-
-constexpr std::uint32_t none = 0xFFFFFFFF;
-
-}  // namespace
-
 std::vector<Fabric::Route> Fabric::routes(std::uint32_t from, std::uint32_t to) const {
   if (from == to) return {Route{}};
   if (is_tree_) return {tree_route(from, to)};
   const std::uint64_t key = std::uint64_t{from} << 32 | to;
-  const auto known = known_routes_.find(key);
-  return known != known_routes_.end() ? known->second : known_routes_[key] = search(from, to);
+  const std::scoped_lock lock(known_routes_->lock);
+  const auto known = known_routes_->between.find(key);
+  return known != known_routes_->between.end() ? known->second : known_routes_->between[key] = search(from, to);
 }
 
 Fabric::Route Fabric::tree_route(std::uint32_t from, std::uint32_t to) const {

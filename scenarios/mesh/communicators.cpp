@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include "runtime/base/parallel.h"
 #include "scenarios/mesh/colours.h"
 #include "scenarios/mesh/communicator_axes.h"
 #include "scenarios/mesh/data_blocks.h"
@@ -102,8 +103,10 @@ class Surveyor {
       if (placement.descends()) descending_pairs();
       if (placement.copies() > 1) mirrors();
     }
+    lay_all();
     std::size_t crossings = 0;
     for (const CommunicatorInstance& instance : found_.instances) {
+      found_.fold.communicator_colours.push_back(colour_of(instance.slot, instance.size, instance.layout));
       for (const Paths& paths : instance.layout.paths) crossings += paths.crossings.size();
     }
     found_.fold.crossings.reserve(crossings);
@@ -131,9 +134,6 @@ class Surveyor {
     std::vector<std::uint32_t> gpus;
     for (const std::uint32_t rank : ranks) gpus.push_back(gpu_of_rank_[rank]);
     return gpus;
-  }
-  Layout lay(Slot slot, const std::vector<std::uint32_t>& members) const {
-    return lay_communicator(scenario_, cluster_, slot, gpus_of(members), detail_);
   }
 
   std::uint32_t& at(Slot slot, std::uint32_t rank) { return found_.fold.slots[index(slot)][symmetry_.orbit_of(rank)]; }
@@ -244,16 +244,9 @@ class Surveyor {
     }
   }
 
-  void add_group(Slot slot, std::vector<std::uint32_t> members) {
-    Layout layout = lay(slot, members);
-    add(slot, slot, std::move(members), std::move(layout));
-  }
+  void add_group(Slot slot, std::vector<std::uint32_t> members) { add(slot, slot, std::move(members)); }
 
-  void add_pair(Slot send, Slot receive, std::uint32_t from, std::uint32_t to) {
-    std::vector<std::uint32_t> members{from, to};
-    Layout layout = lay(send, members);
-    add(send, receive, std::move(members), std::move(layout));
-  }
+  void add_pair(Slot send, Slot receive, std::uint32_t from, std::uint32_t to) { add(send, receive, {from, to}); }
 
   /// The first stage and those others that look tokens up or multiply with the same table.
   void tie_token_tables(const ChunkPlacement& placement) {
@@ -308,7 +301,7 @@ class Surveyor {
   }
 
   /// `first` is the slot of the first member, `others` that of the rest.
-  void add(Slot first, Slot others, std::vector<std::uint32_t> members, Layout layout) {
+  void add(Slot first, Slot others, std::vector<std::uint32_t> members) {
     const auto id = static_cast<std::uint32_t>(found_.instances.size());
     const bool pair = first != others;
     std::uint32_t orbits = 0;
@@ -320,9 +313,27 @@ class Surveyor {
     // Each rank of the orbits that take part is in exactly one communicator of this orbit, through this slot.
     const auto size = static_cast<std::uint32_t>(members.size());
     const std::uint32_t orbit = pair ? symmetry_.orbit_size() : orbits * symmetry_.orbit_size() / size;
-    found_.fold.communicator_colours.push_back(colour_of(first, size, layout));
     found_.fold.members_per_rank.push_back(symmetry_.orbit_size() / orbit);
-    found_.instances.push_back({first, size, orbit, std::move(members), std::move(layout)});
+    found_.instances.push_back({first, size, orbit, std::move(members), {}});
+  }
+
+  /// Lays all communicators, several at a time: none looks at another.
+  void lay_all() {
+    constexpr std::size_t members_of_piece = 4096;  // fewer are not worth a thread
+    std::vector<std::size_t> begin{0};
+    std::size_t members = 0;
+    for (std::size_t id = 0; id < found_.instances.size(); ++id) {
+      members += found_.instances[id].size;
+      if (members < members_of_piece && id + 1 < found_.instances.size()) continue;
+      begin.push_back(id + 1);
+      members = 0;
+    }
+    in_parallel(begin.size() - 1, [&](std::size_t piece) {
+      for (std::size_t id = begin[piece]; id < begin[piece + 1]; ++id) {
+        CommunicatorInstance& instance = found_.instances[id];
+        instance.layout = lay_communicator(scenario_, cluster_, instance.slot, gpus_of(instance.members), detail_);
+      }
+    });
   }
 
   /// All that its collectives' times depend on, but for the links.

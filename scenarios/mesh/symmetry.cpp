@@ -13,16 +13,17 @@ constexpr std::uint32_t unset = 0xFFFFFFFF;
 class Shift {
  public:
   Shift(const Mesh& mesh, Axis axis, std::int64_t places)
-      : stride_(mesh.stride(axis)), extent_(mesh.extent(axis)), places_(places) {}
+      : stride_(static_cast<std::uint32_t>(mesh.stride(axis))),
+        extent_(static_cast<std::uint32_t>(mesh.extent(axis))),
+        places_(static_cast<std::uint32_t>(places)) {}
 
   std::uint32_t operator()(std::uint32_t rank) const {
-    const std::int64_t at = rank / stride_ % extent_;
-    const std::int64_t moved = at + places_ < extent_ ? places_ : places_ - extent_;
-    return static_cast<std::uint32_t>(rank + moved * stride_);
+    const std::uint32_t at = rank / stride_ % extent_;
+    return at + places_ < extent_ ? rank + places_ * stride_ : rank - (extent_ - places_) * stride_;
   }
 
  private:
-  std::int64_t stride_, extent_, places_;
+  std::uint32_t stride_, extent_, places_;
 };
 
 /// Whether what two GPUs share, their images share: then the shift is a map of nodes, NICs, leaves and pods as well.
@@ -135,15 +136,15 @@ void Symmetry::count_device_orbits() {
 
 void Symmetry::count_orbits(const Mesh& mesh, const std::vector<std::int64_t>& periods) {
   std::vector<std::uint32_t> lowest(static_cast<std::size_t>(mesh.size()));
-  for (std::uint32_t rank = 0; rank < lowest.size(); ++rank) {
-    std::int64_t low = rank;
-    for (const Axis axis : mesh_axes) {
-      const std::int64_t period = periods[index_of(axis)];
-      if (period == mesh.extent(axis)) continue;
-      const std::int64_t at = rank / mesh.stride(axis) % mesh.extent(axis);
-      low -= (at - at % period) * mesh.stride(axis);
+  for (std::uint32_t rank = 0; rank < lowest.size(); ++rank) lowest[rank] = rank;
+  for (const Axis axis : mesh_axes) {
+    const auto period = static_cast<std::uint32_t>(periods[index_of(axis)]);
+    const auto extent = static_cast<std::uint32_t>(mesh.extent(axis)), stride = static_cast<std::uint32_t>(mesh.stride(axis));
+    if (period == extent) continue;
+    for (std::uint32_t rank = 0; rank < lowest.size(); ++rank) {
+      const std::uint32_t at = rank / stride % extent;
+      lowest[rank] -= (at - at % period) * stride;
     }
-    lowest[rank] = static_cast<std::uint32_t>(low);
   }
   orbit_of_.resize(lowest.size());
   for (std::uint32_t rank = 0; rank < lowest.size(); ++rank) {

@@ -14,8 +14,8 @@ NodeSites::NodeSites(const Cluster& cluster) : alike(cluster.is_regular()) {
     for (std::int64_t nic = 0; nic < nics; ++nic) switches.push_back(fabric.leaf_of(node * nics + nic));
     std::uint32_t above = 0;
     if (!switches.empty()) {
-      const std::vector<std::uint32_t> ascent = fabric.ascent(switches.front());
-      above = ascent.empty() ? switches.front() : fabric.bundles()[ascent.front()].upper;
+      const topology::Fabric::Bundle* const up = fabric.bundle_up(switches.front());
+      above = up == nullptr ? switches.front() : up->upper;
     }
     leaf.push_back(leaves.try_emplace(std::move(switches), static_cast<std::uint32_t>(leaves.size())).first->second);
     pod.push_back(pods.try_emplace(above, static_cast<std::uint32_t>(pods.size())).first->second);
