@@ -13,13 +13,13 @@
 #include "sim/collective_cost.h"
 #include "sim/host_issue.h"
 #include "sim/kernel_times.h"
-#include "sim/steady_state.h"
 
 namespace tandem::sim {
 namespace {
 
 /// Replays durations with one task at a time on each rank, each issued by the CPU only when the one before has ended. Of what is
-/// ready, what the timeline started first goes first.
+/// ready, what the timeline started first goes first: so a stretch that the timeline repeats is replayed in one go, and is then
+/// replayed as often again as it repeats, at the times that come of it.
 class OneAtATime final : public Backend {
  public:
   OneAtATime(const Timeline& timeline, const KernelTimes* alone) : timeline_(timeline), alone_(alone) {}
@@ -46,23 +46,30 @@ class OneAtATime final : public Backend {
     while (!ready_.empty()) {
       const TaskId task = ready_.top().second;
       ready_.pop();
-      const std::span<const TaskId> unit = dag_->unit_of(task);
-      Seconds start = 0;
-      for (const TaskId member : unit) {
-        start = std::max(start, rank_free_[dag_->tasks[member].rank]);
-        if (const auto others = from_others_.find(member); others != from_others_.end())
-          for (const TaskId before : others->second) start = std::max(start, end_[before]);
-      }
+      const bool repeats = timeline_.times(task) > 1;
+      if (!repeats && !stretch_.empty() && !stretch_is_over_) repeat_stretch();
       Seconds issue = 0;
-      for (const TaskId member : unit) issue = std::max(issue, issue_->of(member).all());
-      const Seconds end = start + issue + duration(task);
-      for (const TaskId member : unit) rank_free_[dag_->tasks[member].rank] = end_[member] = end;
-      completions_->ended(task, start, end);
+      for (const TaskId member : dag_->unit_of(task)) issue = std::max(issue, issue_->of(member).all());
+      const Turn turn{task, issue + duration(task)};
+      if (repeats) {
+        stretch_.push_back(turn);
+        is_in_one_go_ = is_in_one_go_ && !stretch_is_over_ && !waits_for_earlier_stretches(task);
+      }
+      const Seconds end = take(turn);
+      completions_->ended(task, end - turn.length, end);
     }
+    if (!stretch_is_over_) repeat_stretch();
   }
+
+  /// Whether the stretch could be replayed as if it were there as often as it repeats.
+  bool is_whole() const { return is_in_one_go_; }
 
  private:
   using Ready = std::pair<double, TaskId>;
+  struct Turn {
+    TaskId task = 0;  ///< the first of its unit
+    Seconds length = 0;
+  };
   const Timeline& timeline_;
   const KernelTimes* alone_;
   const Dag* dag_ = nullptr;
@@ -73,6 +80,37 @@ class OneAtATime final : public Backend {
   std::vector<Seconds> rank_free_;
   std::vector<Seconds> end_;
   std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready_;
+  std::vector<Turn> stretch_;  ///< in the order in which they came
+  bool stretch_is_over_ = false, is_in_one_go_ = true;
+
+  /// Returns when the unit has ended.
+  Seconds take(const Turn& turn) {
+    const std::span<const TaskId> unit = dag_->unit_of(turn.task);
+    Seconds start = 0;
+    for (const TaskId member : unit) {
+      start = std::max(start, rank_free_[dag_->tasks[member].rank]);
+      if (const auto others = from_others_.find(member); others != from_others_.end())
+        for (const TaskId before : others->second) start = std::max(start, end_[before]);
+    }
+    const Seconds end = start + turn.length;
+    for (const TaskId member : unit) rank_free_[dag_->tasks[member].rank] = end_[member] = end;
+    return end;
+  }
+
+  void repeat_stretch() {
+    stretch_is_over_ = true;
+    for (std::int64_t time = 0; time < timeline_.repeat.times; ++time)
+      for (const Turn& turn : stretch_) take(turn);
+  }
+
+  /// In the step, what repeats waits on another rank for something of the stretch before it, which is not told here from others.
+  bool waits_for_earlier_stretches(TaskId task) const {
+    return std::ranges::any_of(dag_->unit_of(task), [&](TaskId member) {
+      const auto others = from_others_.find(member);
+      return others != from_others_.end() &&
+             std::ranges::any_of(others->second, [&](TaskId before) { return timeline_.times(before) == 1; });
+    });
+  }
 
   Seconds duration(TaskId task) const {
     return alone_ == nullptr || is_communication(dag_->tasks[task].op) ? timeline_.duration(task) : alone_->of(task);
@@ -111,14 +149,8 @@ Seconds lower_bound(const Dag& dag, const KernelTimes& times, const Timeline& ti
 
 Seconds upper_bound(const Dag& dag, const Timeline& timeline, const KernelTimes* alone) {
   OneAtATime replay(timeline, alone);
-  Timeline replayed = execute(dag, replay);
-  if (const Repeat& repeat = timeline.repeat; repeat.times > 0) {
-    const auto settled = find_repeat(
-        dag, replayed,
-        {.micro_batches = repeat.micro_batches / repeat.periods, .left_out = repeat.times * repeat.periods, .issued = false});
-    if (!settled) return std::numeric_limits<Seconds>::infinity();
-    replayed.repeat = *settled;
-  }
+  const Timeline replayed = execute(dag, replay);
+  if (!replay.is_whole()) return std::numeric_limits<Seconds>::infinity();
   return std::max(timeline.makespan(), before_first_kernel(dag) + replayed.makespan());
 }
 

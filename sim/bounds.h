@@ -23,8 +23,8 @@ inline Seconds lower_bound(const Dag& dag, const Timeline& timeline = {}) { retu
 /// time that communication ran beside it. Where kernels wait for the CPU that issues them, which has no place in this, it is the
 /// step time at least.
 ///
-/// Where a stretch of the timeline repeats itself, one of this replay has to, too (steady_state.h): it is infinite where that has
-/// not settled.
+/// A stretch of the timeline that repeats itself is replayed as often. It is infinite where that cannot be: where a task of the
+/// stretch waits on another rank for one of the stretch before.
 Seconds upper_bound(const Dag& dag, const Timeline& timeline, const KernelTimes* alone = nullptr);
 
 }  // namespace tandem::sim

@@ -128,7 +128,7 @@ std::optional<Repeat> find_repeat_of(const Dag& dag, const Timeline& timeline, c
 
   const std::optional<Started> started = started_between(timeline, at);
   if (!started || !are_repeated(dag, timeline, *started, length, each)) return {};
-  if (periods.issued && !issues_for_free(dag) && !cpus_go_on(dag, timeline, *started, at[2], length, each)) return {};
+  if (!issues_for_free(dag) && !cpus_go_on(dag, timeline, *started, at[2], length, each)) return {};
   return Repeat{.from = at[2],
                 .to = at[3],
                 .times = times,

@@ -15,7 +15,6 @@ inline constexpr std::int64_t most_periods_in_stretch = 4;
 struct Periods {
   std::int32_t micro_batches = 1;  ///< of a period, that pass the first stage's first chunk
   std::int64_t left_out = 0;       ///< that the step has and the DAG has not
-  bool issued = true;              ///< kernels wait for the CPU that issues them (host_issue.h)
 };
 
 /// Finds a period of a simulated DAG that stands for those which were left out, and returns the timeline's repeat; nothing where

@@ -10,8 +10,8 @@ namespace tandem::studies {
 
 /// Simulates a step without most periods of its pipeline's steady state, and sums it up with them (sim/steady_state.h). Nothing
 /// where the step has too few micro-batches for that, where its schedule has no steady state, or where that has not settled
-/// within two fifths of its micro-batches. `dag` and `timeline` are those of the shorter step: `timeline.repeat` says what stands
-/// for more.
+/// within two fifths of its micro-batches, or a little more than half where these enter at both ends. `dag` and `timeline` are
+/// those of the shorter step: `timeline.repeat` says what stands for more.
 std::optional<SimulatedStep> simulate_folded_in_time(const Scenario& scenario, const World& world,
                                                      const SimulationOptions& options, const StepRange& steps);
 

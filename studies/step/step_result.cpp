@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/base/parallel.h"
 #include "sim/bounds.h"
 
 namespace tandem::studies {
@@ -43,6 +44,40 @@ std::size_t StepResult::fullest_stage() const {
   return static_cast<std::size_t>(std::max_element(stages.begin(), stages.end(), fuller) - stages.begin());
 }
 
+namespace {
+
+void add_times(const Dag& dag, const Timeline& timeline, DType precision, StepResult& result) {
+  const double steps = dag.info.steps;
+  const KernelWork work = kernel_work(dag, timeline);
+  result.hfu = work.flops / steps / result.step_time / static_cast<double>(dag.info.gpus) / mean_peak(dag, precision);
+  const std::vector<TimeParts> parts = time_parts(dag, timeline);
+  result.parts.add(mean_over_ranks(dag, parts), 1 / steps);
+  for (const StageTime& sum : mean_by_stage(dag, parts)) {
+    result.stage_times.push_back({.ranks = sum.ranks, .parts = {}});
+    result.stage_times.back().parts.add(sum.parts, 1 / steps);
+  }
+  result.kinds = time_by_kind(dag, timeline);
+  result.metrics = step_metrics(dag, timeline, work, precision);
+  result.tasks = 0;
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) result.tasks += static_cast<std::size_t>(timeline.times(id));
+}
+
+void add_memory(const Dag& dag, const Timeline& timeline, StepResult& result) {
+  const MemoryChanges changes = memory_changes(dag, timeline);
+  const std::vector<MemoryUse> uses = memory_use(dag, timeline, changes);
+  result.stages = memory_by_stage(dag, uses);
+  result.device_memory = device_memory(dag, timeline, changes, uses);
+  result.gpu_memory = smallest_memory(dag);
+}
+
+void add_bounds(const Dag& dag, const Timeline& timeline, StepResult& result) {
+  const KernelTimes alone(dag);
+  result.lower_bound = lower_bound(dag, alone, timeline) / dag.info.steps;
+  result.upper_bound = upper_bound(dag, timeline, result.is_simulated() ? &alone : nullptr) / dag.info.steps;
+}
+
+}  // namespace
+
 StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, const RunFacts& facts) {
   StepResult result;
   result.run = facts;
@@ -55,40 +90,24 @@ StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, 
   result.framework = dag.software.name;
   result.site = dag.devices[dag.ranks.front().device].site;
   result.tokens = info.tokens;
-  const double steps = info.steps;
   result.sync_every = info.steps;
-  result.step_time = timeline.makespan() / steps;
+  result.step_time = timeline.makespan() / info.steps;
   const auto tokens = static_cast<double>(info.tokens);
   result.tokens_per_second_per_gpu = tokens / result.step_time / gpus;
   result.model_flops_per_gpu = info.model_flops_per_token * tokens / result.step_time / gpus;
   result.causal = info.causal;
-  const FlopsPerSecond peak = mean_peak(dag, precision);
-  result.mfu = result.model_flops_per_gpu / peak;
-  const KernelWork work = kernel_work(dag, timeline);
-  result.hfu = work.flops / steps / result.step_time / gpus / peak;
-  const std::vector<TimeParts> parts = time_parts(dag, timeline);
-  result.parts.add(mean_over_ranks(dag, parts), 1 / steps);
-  for (const StageTime& sum : mean_by_stage(dag, parts)) {
-    result.stage_times.push_back({.ranks = sum.ranks, .parts = {}});
-    result.stage_times.back().parts.add(sum.parts, 1 / steps);
-  }
-  result.kinds = time_by_kind(dag, timeline);
-  result.metrics = step_metrics(dag, timeline, work, precision);
+  result.mfu = result.model_flops_per_gpu / mean_peak(dag, precision);
   result.experts = expert_balance(dag);
   if (info.documents.count > 0) result.documents = info.documents;
-  const MemoryChanges changes = memory_changes(dag, timeline);
-  const std::vector<MemoryUse> uses = memory_use(dag, timeline, changes);
-  result.stages = memory_by_stage(dag, uses);
-  result.device_memory = device_memory(dag, timeline, changes, uses);
-  result.gpu_memory = smallest_memory(dag);
-  const KernelTimes alone(dag);
-  result.lower_bound = lower_bound(dag, alone, timeline) / steps;
-  result.upper_bound = upper_bound(dag, timeline, result.is_simulated() ? &alone : nullptr) / steps;
   result.rank_classes = dag.ranks.size();
   result.link_classes = dag.links.size();
-  result.tasks = 0;
-  for (TaskId id = 0; id < dag.tasks.size(); ++id) result.tasks += static_cast<std::size_t>(timeline.times(id));
   result.run.tasks_simulated = dag.tasks.size();
+  // Each of these writes members of the result that no other reads; the first takes the longest.
+  in_parallel(3, [&](std::size_t part) {
+    if (part == 0) add_memory(dag, timeline, result);
+    if (part == 1) add_bounds(dag, timeline, result);
+    if (part == 2) add_times(dag, timeline, precision, result);
+  });
   return result;
 }
 
