@@ -303,7 +303,8 @@ Seconds Cluster::host_latency() const { return spec_.host.link_latency_us * micr
 Seconds Cluster::hop_latency(int switches) const { return (spec_.nic_latency_us + switches * spec_.switch_latency_us) * micro; }
 
 std::int64_t Cluster::own_nic(std::uint32_t gpu) const {
-  return node_of(gpu) * spec_.nics_per_node + nics_of_gpu_[static_cast<std::size_t>(place_in_node(gpu))].front();
+  const std::int64_t node = node_of(gpu);
+  return node * spec_.nics_per_node + nics_of_gpu_[static_cast<std::size_t>(gpu - node * spec_.gpus_per_node)].front();
 }
 
 /// Returns the number of switches on the longest way taken.

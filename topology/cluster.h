@@ -46,7 +46,7 @@ class Cluster {
 
   std::int64_t gpus() const { return spec_.gpus; }
   std::int64_t nodes() const { return nodes_; }
-  std::int64_t node_of(std::uint32_t gpu) const { return gpu / spec_.gpus_per_node; }
+  std::int64_t node_of(std::uint32_t gpu) const { return gpu / static_cast<std::uint32_t>(spec_.gpus_per_node); }
   const ClusterSpec& spec() const { return spec_; }
   const Fabric& fabric() const { return fabric_; }
 
@@ -93,7 +93,7 @@ class Cluster {
 
   static LinkId out_of(std::int64_t device) { return static_cast<LinkId>(2 * device); }
   static LinkId into(std::int64_t device) { return static_cast<LinkId>(2 * device + 1); }
-  std::int64_t place_in_node(std::uint32_t gpu) const { return gpu % spec_.gpus_per_node; }
+  std::int64_t place_in_node(std::uint32_t gpu) const { return gpu % static_cast<std::uint32_t>(spec_.gpus_per_node); }
   std::int64_t nic_device(std::int64_t nic) const { return first_nic_ + nic; }
   bool is_mesh() const { return spec_.node_links == NodeLinks::mesh; }
   std::int64_t pairs_of_node() const { return spec_.gpus_per_node * (spec_.gpus_per_node - 1) / 2; }

@@ -207,8 +207,10 @@ std::uint32_t Fabric::leaf_of(std::int64_t nic) const {
     case FabricSpec::Kind::custom:
       return custom_leaf_[static_cast<std::size_t>(nic)];
     default:
-      if (!spec_.rail_optimized) return static_cast<std::uint32_t>(nic / spec_.leaf_ports);
-      return static_cast<std::uint32_t>(nic / nics_per_node_ / spec_.leaf_ports * nics_per_node_ + nic % nics_per_node_);
+      const auto number = static_cast<std::uint32_t>(nic), ports = static_cast<std::uint32_t>(spec_.leaf_ports);
+      if (!spec_.rail_optimized) return number / ports;
+      const auto of_node = static_cast<std::uint32_t>(nics_per_node_);
+      return number / of_node / ports * of_node + number % of_node;
   }
 }
 

@@ -9,28 +9,43 @@
 namespace tandem::topology {
 namespace {
 
-using NodeMembers = std::vector<std::uint32_t>;
+using NodeMembers = std::span<const std::uint32_t>;
 
-std::vector<NodeMembers> by_node(const Cluster& cluster, std::span<const std::uint32_t> members) {
-  std::vector<NodeMembers> nodes;
-  std::unordered_map<std::int64_t, std::size_t> known;
-  const bool ascending = std::ranges::is_sorted(members);  // then those of a node follow each other
+/// Cuts members where one is on another node than the one before.
+std::vector<NodeMembers> runs_of_nodes(const Cluster& cluster, std::span<const std::uint32_t> members) {
+  std::vector<NodeMembers> runs;
   std::int64_t last = -1;
-  for (const std::uint32_t gpu : members) {
-    const std::int64_t node = cluster.node_of(gpu);
-    std::size_t place = nodes.size() - 1;
-    if (node != last) place = ascending ? nodes.size() : known.try_emplace(node, nodes.size()).first->second;
-    if (place == nodes.size()) nodes.emplace_back();
-    nodes[place].push_back(gpu);
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const std::int64_t node = cluster.node_of(members[i]);
+    if (node != last && i > 0) {
+      runs.push_back(members.subspan(begin, i - begin));
+      begin = i;
+    }
     last = node;
   }
-  return nodes;
+  runs.push_back(members.subspan(begin));
+  return runs;
+}
+
+/// Returns the members of each node, nodes in the order in which they first appear. Where that is not the order of the members,
+/// they are copied to `copies`.
+std::vector<NodeMembers> by_node(const Cluster& cluster, std::span<const std::uint32_t> members,
+                                 std::vector<std::uint32_t>& copies) {
+  std::vector<NodeMembers> runs = runs_of_nodes(cluster, members);
+  if (std::ranges::is_sorted(members)) return runs;
+  std::unordered_map<std::int64_t, std::size_t> place;
+  for (const NodeMembers& run : runs) place.try_emplace(cluster.node_of(run.front()), place.size());
+  if (place.size() == runs.size()) return runs;
+  copies.assign(members.begin(), members.end());
+  std::ranges::stable_sort(copies, {}, [&](std::uint32_t gpu) { return place.at(cluster.node_of(gpu)); });
+  return runs_of_nodes(cluster, copies);
 }
 
 class Group {
  public:
   Group(const Cluster& cluster, std::span<const std::uint32_t> members, Detail detail)
-      : cluster_(cluster), members_(members), detail_(detail), nodes_(by_node(cluster, members)) {
+      : cluster_(cluster), members_(members), detail_(detail), nodes_(by_node(cluster, members, copies_)) {
     for (const NodeMembers& node : nodes_) equal_ = equal_ && node.size() == nodes_.front().size();
     layout_.nodes = static_cast<std::uint32_t>(nodes_.size());
     layout_.intra_latency = cluster.intra_latency();
@@ -52,6 +67,7 @@ class Group {
   const Cluster& cluster_;
   const std::span<const std::uint32_t> members_;
   const Detail detail_;
+  std::vector<std::uint32_t> copies_;
   const std::vector<NodeMembers> nodes_;
   bool equal_ = true;
   Layout layout_;
@@ -190,10 +206,11 @@ class Group {
 }  // namespace
 
 Layout lay_latency(const Cluster& cluster, std::span<const std::uint32_t> members) {
-  const std::vector<NodeMembers> nodes = by_node(cluster, members);
+  std::vector<std::uint32_t> copies;
+  const std::vector<NodeMembers> nodes = by_node(cluster, members, copies);
   Layout layout{.nodes = static_cast<std::uint32_t>(nodes.size()), .intra_latency = cluster.intra_latency()};
+  CrossingSum ignored;
   for (std::size_t n = 0; n < nodes.size() && nodes.size() > 1; ++n) {
-    CrossingSum ignored;
     const Seconds hop = cluster.cross_fabric(nodes[n].front(), nodes[(n + 1) % nodes.size()].front(), 1, ignored);
     layout.inter_latency = std::max(layout.inter_latency, hop);
   }

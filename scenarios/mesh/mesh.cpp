@@ -26,6 +26,13 @@ Coordinates Mesh::coordinates(std::uint32_t rank) const {
   return place;
 }
 
+void Mesh::advance(Coordinates& coordinates) const {
+  for (const Axis axis : order_) {
+    if (++coordinates[axis] < extent(axis)) return;
+    coordinates[axis] = 0;
+  }
+}
+
 std::uint32_t Mesh::rank(const Coordinates& coordinates) const {
   std::int64_t rank = 0;
   for (std::size_t a = 0; a < mesh_axis_count; ++a) rank += coordinates.at[a] * strides_[a];

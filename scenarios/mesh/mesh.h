@@ -29,6 +29,8 @@ class Mesh {
   /// How far apart two ranks are that follow each other along the axis.
   std::int64_t stride(Axis axis) const { return strides_[index_of(axis)]; }
   Coordinates coordinates(std::uint32_t rank) const;
+  /// Makes them those of the next rank; of the last, those of the first.
+  void advance(Coordinates& coordinates) const;
   std::uint32_t rank(const Coordinates& coordinates) const;
 
   /// The ranks that differ from `rank` along `axes` alone, itself included, ascending.

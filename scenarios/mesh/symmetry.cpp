@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <optional>
 
 namespace tandem::scenarios {
 namespace {
@@ -26,9 +27,11 @@ class Shift {
   std::uint32_t stride_, extent_, places_;
 };
 
-/// Whether what two GPUs share, their images share: then the shift is a map of nodes, NICs, leaves and pods as well.
-bool maps_cluster_to_itself(const Shift& shift, const Cluster& cluster, const std::vector<Attachment>& attachments,
-                            const std::vector<std::uint32_t>& colours) {
+/// The device that each one is mapped to by a shift under which GPUs share what their images share: then it is a map of nodes,
+/// NICs, leaves and pods as well. Nothing under another.
+std::optional<std::vector<std::uint32_t>> map_of_devices(const Shift& shift, const Cluster& cluster,
+                                                         const std::vector<Attachment>& attachments,
+                                                         const std::vector<std::uint32_t>& colours) {
   std::vector<std::uint32_t> image(cluster.device_count(), unset);
   std::vector<std::uint32_t> node_image(static_cast<std::size_t>(cluster.nodes()), unset);
   const auto consistent = [](std::uint32_t& known, std::uint32_t found) {
@@ -37,16 +40,16 @@ bool maps_cluster_to_itself(const Shift& shift, const Cluster& cluster, const st
   };
   for (std::uint32_t rank = 0; rank < colours.size(); ++rank) {
     const std::uint32_t to = shift(rank);
-    if (colours[rank] != colours[to]) return false;
+    if (colours[rank] != colours[to]) return {};
     const Attachment& a = attachments[rank];
     const Attachment& b = attachments[to];
-    if (!consistent(node_image[a.node], b.node)) return false;
+    if (!consistent(node_image[a.node], b.node)) return {};
     for (std::size_t level = 0; level < a.devices.size(); ++level) {
-      if ((a.devices[level] == no_device) != (b.devices[level] == no_device)) return false;
-      if (a.devices[level] != no_device && !consistent(image[a.devices[level]], b.devices[level])) return false;
+      if ((a.devices[level] == no_device) != (b.devices[level] == no_device)) return {};
+      if (a.devices[level] != no_device && !consistent(image[a.devices[level]], b.devices[level])) return {};
     }
   }
-  return true;
+  return image;
 }
 
 bool takes_rings_to_rings(Axis axis, const Mesh& mesh, const std::vector<std::vector<Axis>>& rings) {
@@ -107,17 +110,13 @@ Symmetry::Symmetry(const Mesh& mesh, const Cluster& cluster, const std::vector<s
       if (mesh.extent(axis) % places != 0 || !moves_whole_blocks(axis, places, mesh, communicators.data_block)) continue;
       const Shift shift(mesh, axis, places);
       if (!takes_successors_to_successors(shift, communicators.successors)) continue;
-      if (!maps_cluster_to_itself(shift, cluster, attachments, colours)) continue;
+      const auto image = map_of_devices(shift, cluster, attachments, colours);
+      if (!image) continue;
       periods.back() = places;
-      for (std::uint32_t rank = 0; rank < colours.size(); ++rank) {
-        const Attachment& from = attachments[rank];
-        const Attachment& to = attachments[shift(rank)];
-        for (std::size_t level = 0; level < from.devices.size(); ++level) {
-          if (from.devices[level] == no_device) continue;
-          const std::uint32_t one = find(device_orbit_, from.devices[level]);
-          const std::uint32_t other = find(device_orbit_, to.devices[level]);
-          device_orbit_[std::max(one, other)] = std::min(one, other);
-        }
+      for (std::uint32_t device = 0; device < image->size(); ++device) {
+        if ((*image)[device] == unset) continue;
+        const std::uint32_t one = find(device_orbit_, device), other = find(device_orbit_, (*image)[device]);
+        device_orbit_[std::max(one, other)] = std::min(one, other);
       }
       break;
     }

@@ -79,8 +79,9 @@ std::vector<std::uint32_t> colour_ranks(const Scenario& scenario, const Mesh& me
   const std::vector<std::uint32_t> shares = owners_differ ? muon_shares(scenario, mesh) : std::vector<std::uint32_t>{};
   const std::size_t different_shares = owners_differ ? std::ranges::max(shares) + std::size_t{1} : 1;
   std::vector<std::uint32_t> colours;
-  for (std::uint32_t rank = 0; rank < device_of.size(); ++rank) {
-    const Coordinates place = mesh.coordinates(rank);
+  colours.reserve(device_of.size());
+  Coordinates place;
+  for (std::uint32_t rank = 0; rank < device_of.size(); ++rank, mesh.advance(place)) {
     auto program = static_cast<std::size_t>(place[Axis::pp] * p.cp + attention[static_cast<std::size_t>(place[Axis::cp])]);
     const std::int64_t replica = p.own_expert_axis ? place[Axis::dp] * p.ep + place[Axis::ep] : place[Axis::dp];
     program = program * static_cast<std::size_t>(streams) + static_cast<std::size_t>(replica % streams);

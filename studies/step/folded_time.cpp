@@ -21,15 +21,16 @@ struct Try {
   double most_of_all = 0.4;  ///< more cost too much where they do not settle
 };
 
-/// Beside those that fill the pipeline and empty it, few micro-batches show most steady states, and some need more. Where
-/// micro-batches enter at both ends, stages agree only after as many more as that. Where context-parallel ranks exchange keys
-/// while others exchange tokens, none is tried: in deepseek-v3.2-2k stages take turns in cycles of 14 micro-batches, which are
-/// alike too late.
+/// Beside those that fill the pipeline and empty it, few micro-batches show most steady states, and some need more; where
+/// micro-batches enter at both ends, most of all. Where context-parallel ranks exchange keys while others exchange tokens, none
+/// is tried: in deepseek-v3.2-2k stages take turns in cycles of 14 micro-batches, which are alike too late.
 std::vector<Try> tries(const Scenario& scenario) {
   const ParallelismSpec& p = scenario.parallelism;
-  if (scenario.training.schedule == ScheduleKind::dualpipe)
-    return p.cp > 1 ? std::vector<Try>{} : std::vector<Try>{{.micro_batches = 4 * p.pp, .most_of_all = 0.55}};
-  return {{.micro_batches = 2 * p.pp + 8}, {.micro_batches = 2 * p.pp + 24}};
+  const std::int64_t filling = 2 * p.pp;
+  if (scenario.training.schedule != ScheduleKind::dualpipe)
+    return {{.micro_batches = filling + 8}, {.micro_batches = filling + 24}};
+  if (p.cp > 1) return {};
+  return {{.micro_batches = filling + 32, .most_of_all = 0.55}};
 }
 
 bool is_one_step_of_one_kind(const Scenario& scenario, const StepRange& steps) {
