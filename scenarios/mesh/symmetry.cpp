@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
-#include <optional>
 
 namespace tandem::scenarios {
 namespace {
@@ -27,30 +26,44 @@ class Shift {
   std::uint32_t stride_, extent_, places_;
 };
 
-/// The device that each one is mapped to by a shift under which GPUs share what their images share: then it is a map of nodes,
-/// NICs, leaves and pods as well. Nothing under another.
-std::optional<std::vector<std::uint32_t>> map_of_devices(const Shift& shift, const Cluster& cluster,
-                                                         const std::vector<Attachment>& attachments,
-                                                         const std::vector<std::uint32_t>& colours) {
-  std::vector<std::uint32_t> image(cluster.device_count(), unset);
-  std::vector<std::uint32_t> node_image(static_cast<std::size_t>(cluster.nodes()), unset);
-  const auto consistent = [](std::uint32_t& known, std::uint32_t found) {
-    if (known == unset) known = found;
-    return known == found;
-  };
-  for (std::uint32_t rank = 0; rank < colours.size(); ++rank) {
-    const std::uint32_t to = shift(rank);
-    if (colours[rank] != colours[to]) return {};
-    const Attachment& a = attachments[rank];
-    const Attachment& b = attachments[to];
-    if (!consistent(node_image[a.node], b.node)) return {};
-    for (std::size_t level = 0; level < a.devices.size(); ++level) {
-      if ((a.devices[level] == no_device) != (b.devices[level] == no_device)) return {};
-      if (a.devices[level] != no_device && !consistent(image[a.devices[level]], b.devices[level])) return {};
-    }
+/// Where a shift of the ranks takes the cluster's nodes and devices.
+class Images {
+ public:
+  Images(const Cluster& cluster, const std::vector<Attachment>& attachments, const std::vector<std::uint32_t>& colours)
+      : attachments_(attachments),
+        colours_(colours),
+        of_node_(static_cast<std::size_t>(cluster.nodes())),
+        of_device_(cluster.device_count()) {}
+
+  /// Whether GPUs share what their images share: then the shift is a map of nodes, NICs, leaves and pods as well.
+  bool are_those_of_a_map(const Shift& shift) {
+    std::ranges::fill(of_node_, unset);
+    std::ranges::fill(of_device_, unset);
+    for (std::uint32_t rank = 0; rank < colours_.size(); ++rank)
+      if (!agrees(rank, shift(rank))) return false;
+    return true;
   }
-  return image;
-}
+
+ private:
+  const std::vector<Attachment>& attachments_;
+  const std::vector<std::uint32_t>& colours_;
+  std::vector<std::uint32_t> of_node_, of_device_;
+
+  bool agrees(std::uint32_t rank, std::uint32_t to) {
+    const auto is_image = [](std::uint32_t& known, std::uint32_t found) {
+      if (known == unset) known = found;
+      return known == found;
+    };
+    if (colours_[rank] != colours_[to]) return false;
+    const Attachment &a = attachments_[rank], &b = attachments_[to];
+    if (!is_image(of_node_[a.node], b.node)) return false;
+    for (std::size_t level = 1; level < a.devices.size(); ++level) {  // the GPU is nobody else's
+      const std::uint32_t from = a.devices[level];
+      if (from == no_device ? b.devices[level] != no_device : !is_image(of_device_[from], b.devices[level])) return false;
+    }
+    return true;
+  }
+};
 
 bool takes_rings_to_rings(Axis axis, const Mesh& mesh, const std::vector<std::vector<Axis>>& rings) {
   return std::ranges::all_of(rings, [&](const std::vector<Axis>& axes) {
@@ -101,6 +114,7 @@ Symmetry::Symmetry(const Mesh& mesh, const Cluster& cluster, const std::vector<s
   std::vector<Attachment> attachments;
   attachments.reserve(colours.size());
   for (std::uint32_t rank = 0; rank < colours.size(); ++rank) attachments.push_back(cluster.attachment(rank));
+  Images images(cluster, attachments, colours);
   std::vector<std::int64_t> periods;
   for (const Axis axis : mesh_axes) {
     periods.push_back(mesh.extent(axis));
@@ -110,19 +124,30 @@ Symmetry::Symmetry(const Mesh& mesh, const Cluster& cluster, const std::vector<s
       if (mesh.extent(axis) % places != 0 || !moves_whole_blocks(axis, places, mesh, communicators.data_block)) continue;
       const Shift shift(mesh, axis, places);
       if (!takes_successors_to_successors(shift, communicators.successors)) continue;
-      const auto image = map_of_devices(shift, cluster, attachments, colours);
-      if (!image) continue;
+      if (!images.are_those_of_a_map(shift)) continue;
       periods.back() = places;
-      for (std::uint32_t device = 0; device < image->size(); ++device) {
-        if ((*image)[device] == unset) continue;
-        const std::uint32_t one = find(device_orbit_, device), other = find(device_orbit_, (*image)[device]);
-        device_orbit_[std::max(one, other)] = std::min(one, other);
-      }
       break;
     }
   }
-  count_device_orbits();
   count_orbits(mesh, periods);
+  unite_devices(attachments);
+  count_device_orbits();
+}
+
+/// Devices that ranks of one orbit hang on, at the same level, are one orbit.
+void Symmetry::unite_devices(const std::vector<Attachment>& attachments) {
+  std::vector<Attachment> of_orbit(representatives_.size());
+  for (std::uint32_t rank = 0; rank < attachments.size(); ++rank) {
+    auto& known = of_orbit[orbit_of_[rank]].devices;
+    for (std::size_t level = 0; level < known.size(); ++level) {
+      const std::uint32_t device = attachments[rank].devices[level];
+      if (device == no_device) continue;
+      if (known[level] == no_device) known[level] = device;
+      if (device_orbit_[device] == known[level]) continue;
+      const std::uint32_t one = find(device_orbit_, device), other = find(device_orbit_, known[level]);
+      device_orbit_[std::max(one, other)] = std::min(one, other);
+    }
+  }
 }
 
 void Symmetry::count_device_orbits() {

@@ -51,6 +51,7 @@ class Symmetry {
   std::vector<std::uint32_t> device_orbit_size_;  ///< by lowest device
 
   void count_orbits(const Mesh& mesh, const std::vector<std::int64_t>& periods);
+  void unite_devices(const std::vector<Attachment>& attachments);
   void count_device_orbits();
 };
 
