@@ -8,6 +8,7 @@
 
 #include "studies/relief/levers.h"
 #include "studies/runner/distinct_steps.h"
+#include "studies/search/memory_bound.h"
 #include "studies/search/step_bound.h"
 
 namespace tandem::studies {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "studies/search/memory_bound.h"
 #include "studies/search/plan_runs.h"
 #include "studies/search/plan_score.h"
 #include "studies/search/plan_space.h"

@@ -59,6 +59,12 @@ struct StageCosts {
   std::vector<Seconds> to_next;  ///< by stage: time of a transfer to the next stage; of the last stage, to the first
   /// Where a forward hides exchanges beside a backward, in the order of PairCosts::all_of.
   std::vector<PairCost> pairs;
+
+  const PairCost& pair_of(const ChunkPlacement& placement, std::int32_t stage, const Action& forward,
+                          const Action& backward) const {
+    const std::int32_t chunks = placement.chunks();
+    return pairs.at(static_cast<std::size_t>((stage * chunks + forward.chunk) * chunks + backward.chunk));
+  }
 };
 
 /// Computes the costs of stages, and remembers what plans have in common.
