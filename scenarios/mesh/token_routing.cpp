@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
+#include <span>
 
+#include "runtime/base/divide_up.h"
 #include "scenarios/mesh/expert_mesh.h"
 
 namespace tandem::scenarios {
@@ -33,14 +36,37 @@ std::vector<double> capped_split(const std::vector<double>& shares, double total
   return split;
 }
 
+/// Of items that are alike but that only `chosen` of them get more, those that do: spread evenly, the first among them.
+std::vector<std::size_t> spread_first(std::span<const std::size_t> items, std::int64_t chosen) {
+  const auto all = static_cast<std::int64_t>(items.size());
+  std::vector<std::size_t> order, others;
+  for (std::int64_t i = 0; i < all; ++i) {
+    const bool is_chosen = divide_up((i + 1) * chosen, all) > divide_up(i * chosen, all);
+    (is_chosen ? order : others).push_back(items[static_cast<std::size_t>(i)]);
+  }
+  order.insert(order.end(), others.begin(), others.end());
+  return order;
+}
+
 std::vector<std::int32_t> rounded(const std::vector<double>& split, std::int64_t total, std::int64_t most) {
+  constexpr double same = 1e-9;
   std::vector<std::int32_t> whole;
   for (const double part : split)
-    whole.push_back(static_cast<std::int32_t>(std::min(std::floor(part + 1e-9), static_cast<double>(most))));
+    whole.push_back(static_cast<std::int32_t>(std::min(std::floor(part + same), static_cast<double>(most))));
+  const auto remainder = [&](std::size_t i) { return split[i] - whole[i]; };
   std::vector<std::size_t> order(split.size());
   std::iota(order.begin(), order.end(), 0U);
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return split[a] - whole[a] > split[b] - whole[b]; });
+  std::ranges::stable_sort(order, std::greater<>(), remainder);
   std::int64_t missing = total - std::accumulate(whole.begin(), whole.end(), std::int64_t{0});
+  // Where not all of those with one remainder get a whole one, no rank should have more of them than others.
+  if (const auto places = static_cast<std::size_t>(missing); missing > 0 && places < order.size()) {
+    const double last = remainder(order[places - 1]);
+    const auto alike = std::ranges::equal_range(
+        order, last, [](double a, double b) { return a > b + same; }, remainder);
+    std::ranges::sort(alike);
+    const std::vector<std::size_t> spread = spread_first(alike, missing - (alike.begin() - order.begin()));
+    std::ranges::copy(spread, alike.begin());
+  }
   for (std::size_t i = 0; missing > 0; i = (i + 1) % order.size()) {
     if (whole[order[i]] >= most) continue;
     ++whole[order[i]];

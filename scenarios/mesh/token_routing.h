@@ -22,10 +22,11 @@ NodeLimit node_limit_of(const Scenario& scenario);
 /// Nodes that a token's experts lie in at most, as far as its choices say.
 std::int64_t most_nodes_of_token(const Scenario& scenario);
 
-/// Choices of each expert by the load, of one token group. They split exactly, whole choices going to the largest remainders; as
-/// a token goes to an expert once at most, no expert gets more than `tokens`, and what the load gives it beyond goes to the
-/// others in proportion. Under a node limit M the tokens' M visits split over the nodes in this way first, each bringing k/M
-/// choices, then the choices of each node over its experts.
+/// Choices of each expert by the load, of one token group. They split exactly, whole choices going to the largest remainders,
+/// and of equal ones to experts that lie evenly among the others, so that ranks get as many. As a token goes to an expert once at
+/// most, no expert gets more than `tokens`, and what the load gives it beyond goes to the others in proportion. Under a node
+/// limit M the tokens' M visits split over the nodes in this way first, each bringing k/M choices, then the choices of each node
+/// over its experts.
 std::vector<std::int32_t> choices_by_expert(const MoeSpec& moe, std::int64_t tokens, const NodeLimit& limit = {});
 
 /// Slots of each expert for one token group. With a capacity factor f: max(1, floor(f * tokens * top_k / experts)) for each, or

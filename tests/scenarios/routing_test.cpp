@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
+#include <random>
 #include <set>
 #include <sstream>
 
@@ -125,6 +128,27 @@ TEST(Load, SplitsAllChoices) {
   listed.load.shares = {30, 5, 25, 40};
   EXPECT_EQ(slots_by_expert(listed, 1000), (std::vector<std::int32_t>{300, 50, 250, 400}));
   EXPECT_EQ(slots_by_expert(moe(3, 1), 4), (std::vector<std::int32_t>{2, 1, 1}));
+}
+
+// Kimi K2: 32,768 choices of 384 experts, 85 1/3 each.
+TEST(Load, WhatIsLeftIsSpreadEvenly) {
+  EXPECT_EQ(choices_by_expert(moe(6, 1), 8), (std::vector<std::int32_t>{2, 1, 1, 2, 1, 1}));
+  std::mt19937 random(5);
+  const auto between = [&](std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+  };
+  for (int i = 0; i < 100; ++i) {
+    const std::int64_t parts = between(1, 16), of_part = between(1, 12),
+                       top_k = between(1, std::min<std::int64_t>(4, parts * of_part));
+    const std::vector<std::int32_t> choices = choices_by_expert(moe(parts * of_part, top_k), between(1, 200));
+    std::vector<std::int32_t> sums;
+    for (auto part = choices.begin(); part != choices.end(); part += of_part)
+      sums.push_back(std::accumulate(part, part + of_part, 0));
+    EXPECT_LE(std::ranges::max(sums) - std::ranges::min(sums), 1) << parts << " parts of " << of_part << ", top " << top_k;
+  }
+  const Scenario kimi =
+      scenario_with("parallelism.dp=4 parallelism.ep=4 model.moe.experts=24 model.moe.top_k=1 training.sequence=32");
+  EXPECT_EQ(alike_parts(kimi), std::vector<std::uint32_t>(4, 0));
 }
 
 // Zipf 1 on 4 experts: 1, 1/2, 1/3, 1/4 of 12/25. Of 2 * 100 choices expert 0 would get 96.
