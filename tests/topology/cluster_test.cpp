@@ -138,6 +138,19 @@ TEST(Cluster, ARingOverNodesSpreadsOverPortsAndRails) {
   }
 }
 
+// Where ranks are placed by a list, a group comes back to a node that it has left.
+TEST(Cluster, MembersBelongToTheirNodesInWhateverOrderTheyCome) {
+  const Cluster cluster(small_nodes(64));
+  const Layout in_order = lay_group(cluster, std::vector<std::uint32_t>{0, 1, 2, 16, 17, 18});
+  for (const std::vector<std::uint32_t>& members :
+       {std::vector<std::uint32_t>{0, 16, 1, 2, 17, 18}, {0, 16, 1, 17, 2, 18}, {0, 16, 17, 18, 1, 2}}) {
+    const Layout layout = lay_group(cluster, members);
+    EXPECT_EQ(layout.nodes, 2);
+    EXPECT_EQ(layout.paths.front().channels, 3);
+    EXPECT_EQ(by_name(cluster, crossings(layout)), by_name(cluster, crossings(in_order)));
+  }
+}
+
 TEST(Cluster, GpusShareFewerNics) {
   ClusterSpec spec = small_nodes(16);
   spec.nics_per_node = 2;
