@@ -46,10 +46,11 @@ Dag lower_ranks(const Scenario& scenario, const World& world, const StepRange& s
   dag.devices = world.devices;
   dag.links = world.links;
   add_ranks_and_communicators(world, builder);
-  for (const RankIndex& rank : ranks) {
-    lower_rank(builder, scenario, world, rank, [&](StageProgram& program) { program.lower(steps); });
-    if (&rank == &ranks.front()) builder.reserve_for(ranks.size());
-  }
+  const MatrixBlocks of_sharded = blocks_of_sharded(scenario);
+  lower_each(builder, ranks, [&](DagBuilder& of_rank, RankIndex rank) {
+    lower_rank(
+        of_rank, scenario, world, rank, [&](StageProgram& program) { program.lower(steps); }, of_sharded);
+  });
   return builder.finish();
 }
 
