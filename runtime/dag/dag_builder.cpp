@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "runtime/base/hash.h"
 #include "runtime/base/large_pages.h"
 
 namespace tandem {
@@ -49,36 +50,40 @@ BufferId DagBuilder::view(BufferId of, std::int64_t offset, const Shape& shape) 
 }
 
 std::uint16_t DagBuilder::name_id(std::string_view name) {
-  if (const auto known = name_ids_.find(name); known != name_ids_.end()) return known->second;
-  const auto id = static_cast<std::uint16_t>(dag_.names.size());
-  name_ids_.emplace(name, id);
-  dag_.names.emplace_back(name);
-  return id;
+  const auto place = hash(reinterpret_cast<std::uintptr_t>(name.data()) + name.size()) % recent_names_.size();
+  const std::uint16_t recent = recent_names_[place];
+  if (recent < dag_.names.size() && dag_.names[recent] == name) return recent;
+  auto known = name_ids_.find(name);
+  if (known == name_ids_.end()) {
+    known = name_ids_.emplace(name, static_cast<std::uint16_t>(dag_.names.size())).first;
+    dag_.names.emplace_back(name);
+  }
+  return recent_names_[place] = known->second;
 }
 
-std::uint32_t DagBuilder::attribute_id(OpKind op, const OpAttributes& attributes) {
-  std::uint32_t& last = last_attributes_[static_cast<std::size_t>(op)];
+std::uint32_t DagBuilder::attribute_id(OpKind op, Phase phase, const OpAttributes& attributes) {
+  std::uint32_t& last = last_attributes_[static_cast<std::size_t>(op)][static_cast<std::size_t>(phase)];
   if (last != no_id && dag_.attributes[last] == attributes) return last;
   const auto [entry, added] = attribute_ids_.try_emplace(attributes, static_cast<std::uint32_t>(dag_.attributes.size()));
   if (added) dag_.attributes.push_back(attributes);
   return last = entry->second;
 }
 
-void DagBuilder::order_by_access(TaskId task, const Operand& operand) {
+void DagBuilder::order_by_access(TaskId task, Stream stream, const Operand& operand) {
   const Buffer& buffer = dag_.buffers[operand.buffer];
   const std::int64_t begin = buffer.offset;
   const std::int64_t end = begin + buffer.shape.elements();
   if (buffer.base < ended_buffers_) throw std::logic_error("a task names a buffer of a rank that is complete");
   std::uint32_t& first = first_access_[buffer.base - ended_buffers_];
   const bool writes = operand.access() != Access::read;
-  const Stream stream = dag_.tasks[task].stream;
   std::uint32_t* link = &first;
   while (*link != no_id) {
     AccessRecord& record = accesses_[*link];
     const bool overlap = record.begin < end && begin < record.end;
-    if (overlap && (writes || record.write) && record.task != task) before_.push_back(record.task);
+    // Stream order holds already for what ran earlier on the same stream.
+    if (overlap && (writes || record.write) && record.stream != stream) before_.push_back(record.task);
     // On one stream a later reader ends after an earlier one: only the last need be waited for.
-    const bool is_followed = writes || (!record.write && dag_.tasks[record.task].stream == stream);
+    const bool is_followed = writes || (!record.write && record.stream == stream);
     if (is_followed && begin <= record.begin && record.end <= end) {
       const std::uint32_t next = std::exchange(record.next, free_access_);
       free_access_ = std::exchange(*link, next);
@@ -86,7 +91,7 @@ void DagBuilder::order_by_access(TaskId task, const Operand& operand) {
       link = &record.next;
     }
   }
-  const AccessRecord record{begin, end, task, first, writes};
+  const AccessRecord record{begin, end, task, first, stream, writes};
   if (free_access_ == no_id) {
     first = static_cast<std::uint32_t>(accesses_.size());
     accesses_.push_back(record);
@@ -104,15 +109,15 @@ TaskId DagBuilder::add_task(const Task& task, std::span<const Operand> operands)
   for (const Operand& operand : operands) {
     if (dag_.buffers[operand.buffer].rank != task.rank) throw std::logic_error("a task names another rank's buffer");
     dag_.operands.push_back(operand);
-    order_by_access(id, operand);
+    order_by_access(id, task.stream, operand);
   }
   TaskId& last = last_on_stream_[task.rank][static_cast<std::size_t>(task.stream)];
-  // Stream order already holds for what ran earlier on the same stream.
-  std::erase_if(before_, [&](TaskId b) { return dag_.tasks[b].stream == task.stream; });
   if (last != no_id) before_.push_back(last);
   last = id;
-  std::sort(before_.begin(), before_.end());
-  before_.erase(std::unique(before_.begin(), before_.end()), before_.end());
+  if (before_.size() > 1) {
+    std::sort(before_.begin(), before_.end());
+    before_.erase(std::unique(before_.begin(), before_.end()), before_.end());
+  }
   for (const TaskId before : before_) edges_.emplace_back(before, id);
   kernels_.add(dag_, ranks()[task.rank].device);
   return id;
@@ -133,7 +138,7 @@ TaskId DagBuilder::kernel(OpKind op, const OpAttributes& attributes, const TaskL
             .phase = labels.phase,
             .stream = labels.stream,
             .rank = dag_.buffers[operands[0].buffer].rank,
-            .attributes = attribute_id(op, attributes),
+            .attributes = attribute_id(op, labels.phase, attributes),
             .micro_batch = labels.micro_batch,
             .layer = labels.layer,
             .chunk = labels.chunk,
@@ -190,7 +195,7 @@ TaskId DagBuilder::join(OpKind op, CommunicatorId communicator, const TaskLabels
             .axis = communicators()[communicator].axis,
             .stream = labels.stream,
             .rank = rank,
-            .attributes = attribute_id(op, attributes),
+            .attributes = attribute_id(op, labels.phase, attributes),
             .group = group,
             .micro_batch = labels.micro_batch,
             .layer = labels.layer,
@@ -290,7 +295,7 @@ void DagBuilder::append_tasks(DagBuilder& part) {
   std::vector<std::uint32_t> attributes(part.dag_.attributes.size(), no_id);
   for (Task task : part.dag_.tasks) {
     std::uint32_t& attribute = attributes[task.attributes];
-    if (attribute == no_id) attribute = attribute_id(task.op, part.dag_.attributes[task.attributes]);
+    if (attribute == no_id) attribute = attribute_id(task.op, task.phase, part.dag_.attributes[task.attributes]);
     task.attributes = attribute;
     task.name = names[task.name];
     task.first_operand += first_operand;
@@ -315,7 +320,7 @@ void DagBuilder::clear() {
   const auto clear_all = [](auto&... items) { (items.clear(), ...); };
   clear_all(dag_.names, dag_.attributes, dag_.buffers, dag_.shards, dag_.inputs, dag_.tasks, dag_.operands, dag_.groups);
   clear_all(dag_.graph, kernels_, accesses_, first_access_, edges_, name_ids_, attribute_ids_, calls_of_others_, group_members_);
-  last_attributes_.fill(no_id);
+  forget_last_attributes();
   free_access_ = no_id;
   ended_tasks_ = ended_buffers_ = 0;
 }

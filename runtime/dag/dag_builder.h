@@ -38,7 +38,7 @@ struct TaskLabels {
 /// make the same DAG as one builder that all was added to.
 class DagBuilder {
  public:
-  DagBuilder() { last_attributes_.fill(no_id); }
+  DagBuilder() { forget_last_attributes(); }
   /// Returns a builder of a part of `whole`, which knows its ranks and communicators. While it is in use the whole stays where it
   /// is, and gets no more of them.
   static DagBuilder part_of(const DagBuilder& whole);
@@ -93,11 +93,13 @@ class DagBuilder {
   Dag finish();
 
  private:
+  static constexpr std::size_t phase_count = static_cast<std::size_t>(Phase::optimizer) + 1;
   /// Of a base buffer, in a list with its others.
   struct AccessRecord {
     std::int64_t begin, end;
     TaskId task;
     std::uint32_t next;  ///< no_id: none
+    Stream stream;       ///< the task's
     bool write;
   };
   struct TextHash {
@@ -124,8 +126,11 @@ class DagBuilder {
   std::vector<TaskId> before_;                    ///< of the task being added
   std::unordered_map<std::string, std::uint16_t, TextHash, std::equal_to<>> name_ids_;
   std::map<OpAttributes, std::uint32_t> attribute_ids_;
-  std::array<std::uint32_t, op_kind_count> last_attributes_;  ///< by operation: its next task often has the same; `no_id`: none
-  std::vector<Calls> calls_;                                  ///< by communicator
+  /// By operation and phase: its next task often has the same; `no_id`: none.
+  std::array<std::array<std::uint32_t, phase_count>, op_kind_count> last_attributes_;
+  /// By where a text lies and how long it is: most names are texts of the program.
+  std::array<std::uint16_t, 256> recent_names_ = {};
+  std::vector<Calls> calls_;                                       ///< by communicator
   std::unordered_map<std::uint64_t, CallCounts> calls_of_others_;  ///< by communicator and rank
   std::vector<std::pair<GroupId, TaskId>> group_members_;
 
@@ -141,9 +146,12 @@ class DagBuilder {
   std::vector<GroupId> groups_of(DagBuilder& part);
   void append_tasks(DagBuilder& part);
   void clear();
-  void order_by_access(TaskId task, const Operand& operand);
+  void order_by_access(TaskId task, Stream stream, const Operand& operand);
   std::uint16_t name_id(std::string_view name);
-  std::uint32_t attribute_id(OpKind op, const OpAttributes& attributes);
+  std::uint32_t attribute_id(OpKind op, Phase phase, const OpAttributes& attributes);
+  void forget_last_attributes() {
+    for (auto& of_op : last_attributes_) of_op.fill(no_id);
+  }
   void group_tasks_by_collective();
 };
 

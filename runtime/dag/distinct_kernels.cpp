@@ -28,7 +28,11 @@ std::uint64_t hash_of(const Dag& dag, std::uint32_t device, TaskId id) {
   return hashed;
 }
 
-bool same_type(const Buffer& a, const Buffer& b) { return a.dtype == b.dtype && a.shape == b.shape && a.scaling == b.scaling; }
+bool same_type(const Buffer& a, const Buffer& b) {
+  const auto &x = a.shape.dims, &y = b.shape.dims;
+  return a.dtype == b.dtype && a.scaling == b.scaling && a.shape.rank == b.shape.rank && x[0] == y[0] && x[1] == y[1] &&
+         x[2] == y[2] && x[3] == y[3];
+}
 
 /// On whatever device.
 bool same_kernel(const Dag& dag, TaskId a, TaskId b) {
@@ -58,6 +62,14 @@ void KernelNumbers::append(const Dag& dag, const DistinctKernels& among_themselv
 }
 
 KernelId KernelNumbers::number_of(const Dag& dag, std::uint32_t device, TaskId id) {
+  const KernelId likely = last_ == no_id ? no_id : after_[last_];
+  if (likely != no_id && known_[likely].device == device && same_kernel(dag, found_.first[likely], id)) return last_ = likely;
+  const KernelId number = find_or_add(dag, device, id);
+  if (last_ != no_id) after_[last_] = number;
+  return last_ = number;
+}
+
+KernelId KernelNumbers::find_or_add(const Dag& dag, std::uint32_t device, TaskId id) {
   if (2 * found_.first.size() >= table_.size()) grow();
   const Known kernel{.hash = hash_of(dag, device, id), .device = device};
   KernelId& number = place_of(dag, kernel, id);
@@ -65,6 +77,7 @@ KernelId KernelNumbers::number_of(const Dag& dag, std::uint32_t device, TaskId i
     number = static_cast<KernelId>(found_.first.size());
     found_.first.push_back(id);
     known_.push_back(kernel);
+    after_.push_back(no_id);
   }
   return number;
 }
@@ -99,6 +112,8 @@ void KernelNumbers::clear() {
   found_.of_task.clear();
   found_.first.clear();
   known_.clear();
+  after_.clear();
+  last_ = no_id;
   std::ranges::fill(table_, no_id);
 }
 

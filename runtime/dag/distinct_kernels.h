@@ -28,8 +28,11 @@ class KernelNumbers {
   DistinctKernels found_;
   std::vector<Known> known_;     ///< by kernel
   std::vector<KernelId> table_;  ///< by hash, the next free place; a power of two, at most half full
+  std::vector<KernelId> after_;  ///< by kernel, what ran after it last time: steps repeat themselves
+  KernelId last_ = no_id;
 
   KernelId number_of(const Dag& dag, std::uint32_t device, TaskId id);
+  KernelId find_or_add(const Dag& dag, std::uint32_t device, TaskId id);
   KernelId& place_of(const Dag& dag, const Known& kernel, TaskId id);
   void grow();
 };

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-namespace tandem {
+namespace tandem::parallel_test {
 namespace {
 
 class Parallel : public testing::Test {
@@ -143,4 +143,4 @@ TEST_F(Parallel, JoinsNothingAfterTheFirstNumberThatThrows) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::parallel_test
