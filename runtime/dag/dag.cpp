@@ -1,8 +1,6 @@
 #include "runtime/dag/dag.h"
 
-#include <algorithm>
 #include <array>
-#include <iterator>
 #include <stdexcept>
 
 #include "runtime/base/large_pages.h"
@@ -93,10 +91,10 @@ void TaskGraph::append(const TaskGraph& other) {
   const auto first = static_cast<TaskId>(tasks());
   const auto first_target = static_cast<std::uint32_t>(targets_.size());
   if (begin_.empty()) begin_.push_back(0);
-  const auto add_first = [=](TaskId target) { return first + target; };
-  const auto add_first_target = [=](std::uint32_t begin) { return first_target + begin; };
-  std::transform(other.begin_.begin() + 1, other.begin_.end(), std::back_inserter(begin_), add_first_target);
-  std::ranges::transform(other.targets_, std::back_inserter(targets_), add_first);
+  begin_.insert(begin_.end(), other.begin_.begin() + 1, other.begin_.end());
+  targets_.insert(targets_.end(), other.targets_.begin(), other.targets_.end());
+  for (std::uint32_t& begin : std::span(begin_).last(other.tasks())) begin += first_target;
+  for (TaskId& target : std::span(targets_).last(other.targets_.size())) target += first;
 }
 
 void TaskGraph::reserve(std::size_t tasks, std::size_t edges) {

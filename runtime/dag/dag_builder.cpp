@@ -9,6 +9,16 @@
 #include "runtime/base/large_pages.h"
 
 namespace tandem {
+namespace {
+
+/// Returns what was appended, where it is now.
+template <typename T>
+std::span<T> appended(std::vector<T>& to, const std::vector<T>& items) {
+  to.insert(to.end(), items.begin(), items.end());
+  return std::span(to).last(items.size());
+}
+
+}  // namespace
 
 DagBuilder DagBuilder::part_of(const DagBuilder& whole) {
   DagBuilder part;
@@ -276,14 +286,8 @@ void DagBuilder::append_tasks(DagBuilder& part) {
   for (const std::string& name : part.dag_.names) names.push_back(name_id(name));
   const auto first_buffer = static_cast<BufferId>(dag_.buffers.size());
   const auto first_operand = static_cast<std::uint32_t>(dag_.operands.size());
-  for (Buffer buffer : part.dag_.buffers) {
-    buffer.base += first_buffer;
-    dag_.buffers.push_back(buffer);
-  }
-  for (Operand operand : part.dag_.operands) {
-    operand.buffer += first_buffer;
-    dag_.operands.push_back(operand);
-  }
+  for (Buffer& buffer : appended(dag_.buffers, part.dag_.buffers)) buffer.base += first_buffer;
+  for (Operand& operand : appended(dag_.operands, part.dag_.operands)) operand.buffer += first_buffer;
   for (ParameterShard& shard : part.dag_.shards) {
     shard.buffer += first_buffer;
     dag_.shards.push_back(std::move(shard));
@@ -293,7 +297,8 @@ void DagBuilder::append_tasks(DagBuilder& part) {
     dag_.inputs.push_back(input);
   }
   std::vector<std::uint32_t> attributes(part.dag_.attributes.size(), no_id);
-  for (Task task : part.dag_.tasks) {
+  auto id = static_cast<TaskId>(dag_.tasks.size());
+  for (Task& task : appended(dag_.tasks, part.dag_.tasks)) {
     std::uint32_t& attribute = attributes[task.attributes];
     if (attribute == no_id) attribute = attribute_id(task.op, task.phase, part.dag_.attributes[task.attributes]);
     task.attributes = attribute;
@@ -301,9 +306,9 @@ void DagBuilder::append_tasks(DagBuilder& part) {
     task.first_operand += first_operand;
     if (task.group != no_id) {
       task.group = groups[task.group];
-      group_members_.emplace_back(task.group, static_cast<TaskId>(dag_.tasks.size()));
+      group_members_.emplace_back(task.group, id);
     }
-    dag_.tasks.push_back(task);
+    ++id;
   }
 }
 
