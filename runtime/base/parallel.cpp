@@ -2,8 +2,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <exception>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace tandem {
@@ -13,6 +19,79 @@ namespace {
 constexpr std::size_t worth_starting = 8;
 
 std::size_t limit = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, worth_starting);
+
+std::exception_ptr thrown_by(const std::function<void()>& work) {
+  try {
+    work();
+    return nullptr;
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+/// What `make_and_join` has made, and joins in order.
+class JoinedWork {
+ public:
+  JoinedWork(std::size_t count, std::size_t places, const WorkAtPlace& make, const WorkAtPlace& join)
+      : count_(count), make_(make), join_(join), free_(places) {
+    std::iota(free_.rbegin(), free_.rend(), 0);
+  }
+
+  /// Work for one thread, which does what there is to do until nothing is left to be made.
+  void work() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      place_is_free_.wait(lock, [this] { return is_over() || !free_.empty(); });
+      if (is_over()) return;
+      const std::size_t number = next_++, place = free_.back();
+      free_.pop_back();
+      lock.unlock();
+      const std::exception_ptr error = thrown_by([&] { make_(number, place); });
+      lock.lock();
+      made_.emplace(number, Made{place, error});
+      if (!joins_) join_what_can_be(lock);
+    }
+  }
+
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  struct Made {
+    std::size_t place;
+    std::exception_ptr error;
+  };
+
+  const std::size_t count_;
+  const WorkAtPlace &make_, &join_;
+  std::mutex mutex_;
+  std::condition_variable place_is_free_;
+  std::vector<std::size_t> free_;  ///< places
+  std::map<std::size_t, Made> made_;
+  std::size_t next_ = 0, joined_ = 0;  ///< numbers
+  bool joins_ = false;                 ///< one of the threads
+  std::exception_ptr error_;           ///< of the first number that has one
+
+  bool is_over() const { return next_ == count_ || error_; }
+
+  void join_what_can_be(std::unique_lock<std::mutex>& lock) {
+    joins_ = true;
+    for (auto next = made_.find(joined_); next != made_.end() && !error_; next = made_.find(joined_)) {
+      Made made = std::move(next->second);
+      made_.erase(next);
+      const std::size_t number = joined_;
+      lock.unlock();
+      if (!made.error) made.error = thrown_by([&] { join_(number, made.place); });
+      lock.lock();
+      ++joined_;
+      error_ = std::move(made.error);
+      free_.push_back(made.place);
+      place_is_free_.notify_all();
+    }
+    joins_ = false;
+  }
+};
 
 }  // namespace
 
@@ -34,11 +113,21 @@ void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work
   };
   {
     std::vector<std::jthread> others;
-    for (std::size_t i = 1; i < std::min(count, limit); ++i) others.emplace_back(take_numbers);
+    try {
+      for (std::size_t i = 1; i < std::min(count, limit); ++i) others.emplace_back(take_numbers);
+    } catch (const std::system_error&) {
+      // The system gives no more threads: those that there are do the work.
+    }
     take_numbers();
   }
   for (const std::exception_ptr& error : thrown)
     if (error) std::rethrow_exception(error);
+}
+
+void make_and_join(std::size_t count, std::size_t places, const WorkAtPlace& make, const WorkAtPlace& join) {
+  JoinedWork joined(count, places, make, join);
+  in_parallel(std::min(count, places), [&](std::size_t) { joined.work(); });
+  joined.rethrow();
 }
 
 }  // namespace tandem

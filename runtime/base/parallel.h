@@ -18,4 +18,10 @@ void limit_threads(std::size_t most);
 /// largest pieces of work should come first. Throws what the lowest number threw, if any did.
 void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work);
 
+using WorkAtPlace = std::function<void(std::size_t number, std::size_t place)>;
+/// Makes something of each number below `count`, several at a time, and joins it with what was made of those before, one at a
+/// time and in their order. What is made of a number is at one of `places` until it is joined, and nothing else is: so many there
+/// are at most. Where a number throws, in either, no later one is joined, and that is thrown.
+void make_and_join(std::size_t count, std::size_t places, const WorkAtPlace& make, const WorkAtPlace& join);
+
 }  // namespace tandem

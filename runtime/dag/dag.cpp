@@ -1,6 +1,9 @@
 #include "runtime/dag/dag.h"
 
 #include <array>
+#include <stdexcept>
+
+#include "runtime/base/large_pages.h"
 
 namespace tandem {
 namespace {
@@ -68,11 +71,42 @@ OpCost cost_of(const Dag& dag, TaskId id) {
   return op.cost({types.data(), count}, dag.attributes[task.attributes]);
 }
 
-TaskGraph::TaskGraph(std::size_t tasks, std::span<const Edge> edges) : begin_(tasks + 1, 0), targets_(edges.size()) {
-  for (const auto& [from, to] : edges) ++begin_[from + 1];
-  for (std::size_t id = 0; id < tasks; ++id) begin_[id + 1] += begin_[id];
-  std::vector<std::uint32_t> next(begin_.begin(), begin_.end() - 1);
-  for (const auto& [from, to] : edges) targets_[next[from]++] = to;
+void TaskGraph::append(std::size_t tasks, std::span<const Edge> edges) {
+  const std::size_t first = this->tasks();
+  // While targets are filled in, the offset of a task lies one place further on, and counts up to where the next one's begin.
+  begin_.resize(first + tasks + 2, 0);
+  for (const auto& [from, to] : edges) {
+    if (from < first) throw std::logic_error("a task waits for one that nothing was to wait for any more");
+    ++begin_[from + 2];
+  }
+  begin_[first + 1] = begin_[first];
+  for (std::size_t id = first; id < first + tasks; ++id) begin_[id + 2] += begin_[id + 1];
+  targets_.resize(targets_.size() + edges.size());
+  for (const auto& [from, to] : edges) targets_[begin_[from + 1]++] = to;
+  begin_.pop_back();
+}
+
+void TaskGraph::append(const TaskGraph& other) {
+  if (other.tasks() == 0) return;
+  const auto first = static_cast<TaskId>(tasks());
+  const auto first_target = static_cast<std::uint32_t>(targets_.size());
+  if (begin_.empty()) begin_.push_back(0);
+  begin_.insert(begin_.end(), other.begin_.begin() + 1, other.begin_.end());
+  targets_.insert(targets_.end(), other.targets_.begin(), other.targets_.end());
+  for (std::uint32_t& begin : std::span(begin_).last(other.tasks())) begin += first_target;
+  for (TaskId& target : std::span(targets_).last(other.targets_.size())) target += first;
+}
+
+void TaskGraph::reserve(std::size_t tasks, std::size_t edges) {
+  begin_.reserve(tasks + 2);
+  targets_.reserve(edges);
+  prefer_large_pages(begin_);
+  prefer_large_pages(targets_);
+}
+
+void TaskGraph::clear() {
+  begin_.clear();
+  targets_.clear();
 }
 
 }  // namespace tandem

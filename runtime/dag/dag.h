@@ -212,7 +212,16 @@ class TaskGraph {
 
   TaskGraph() = default;
   /// The successors of a task keep the order in which `edges` has them.
-  TaskGraph(std::size_t tasks, std::span<const Edge> edges);
+  TaskGraph(std::size_t tasks, std::span<const Edge> edges) { append(tasks, edges); }
+
+  std::size_t tasks() const { return begin_.empty() ? 0 : begin_.size() - 1; }
+  /// Adds so many tasks after those that there are, and edges between them alone. Throws std::logic_error where an edge begins at
+  /// an earlier task.
+  void append(std::size_t tasks, std::span<const Edge> edges);
+  /// Adds the tasks of another graph after those that there are.
+  void append(const TaskGraph& other);
+  void reserve(std::size_t tasks, std::size_t edges);
+  void clear();
 
   std::span<const TaskId> successors(TaskId id) const { return {targets_.data() + begin_[id], targets_.data() + begin_[id + 1]}; }
   /// Returns the successors of all tasks, those of task 0 first: one entry per edge.

@@ -5,9 +5,29 @@
 #include <tuple>
 #include <utility>
 
+#include "runtime/base/hash.h"
 #include "runtime/base/large_pages.h"
 
 namespace tandem {
+namespace {
+
+/// Returns what was appended, where it is now.
+template <typename T>
+std::span<T> appended(std::vector<T>& to, const std::vector<T>& items) {
+  to.insert(to.end(), items.begin(), items.end());
+  return std::span(to).last(items.size());
+}
+
+}  // namespace
+
+DagBuilder DagBuilder::part_of(const DagBuilder& whole) {
+  DagBuilder part;
+  part.whole_ = &whole;
+  part.last_on_stream_.resize(whole.last_on_stream_.size());
+  for (auto& last : part.last_on_stream_) last.fill(no_id);
+  part.calls_.resize(whole.calls_.size());
+  return part;
+}
 
 RankIndex DagBuilder::add_rank(const Rank& rank) {
   dag_.ranks.push_back(rank);
@@ -17,7 +37,7 @@ RankIndex DagBuilder::add_rank(const Rank& rank) {
 
 CommunicatorId DagBuilder::add_communicator(Communicator communicator) {
   dag_.communicators.push_back(std::move(communicator));
-  groups_.emplace_back();
+  calls_.emplace_back();
   return static_cast<CommunicatorId>(dag_.communicators.size() - 1);
 }
 
@@ -40,34 +60,40 @@ BufferId DagBuilder::view(BufferId of, std::int64_t offset, const Shape& shape) 
 }
 
 std::uint16_t DagBuilder::name_id(std::string_view name) {
-  if (const auto known = name_ids_.find(name); known != name_ids_.end()) return known->second;
-  const auto id = static_cast<std::uint16_t>(dag_.names.size());
-  name_ids_.emplace(name, id);
-  dag_.names.emplace_back(name);
-  return id;
+  const auto place = hash(reinterpret_cast<std::uintptr_t>(name.data()) + name.size()) % recent_names_.size();
+  const std::uint16_t recent = recent_names_[place];
+  if (recent < dag_.names.size() && dag_.names[recent] == name) return recent;
+  auto known = name_ids_.find(name);
+  if (known == name_ids_.end()) {
+    known = name_ids_.emplace(name, static_cast<std::uint16_t>(dag_.names.size())).first;
+    dag_.names.emplace_back(name);
+  }
+  return recent_names_[place] = known->second;
 }
 
-std::uint32_t DagBuilder::attribute_id(OpKind op, const OpAttributes& attributes) {
-  std::uint32_t& last = last_attributes_[static_cast<std::size_t>(op)];
+std::uint32_t DagBuilder::attribute_id(OpKind op, Phase phase, const OpAttributes& attributes) {
+  std::uint32_t& last = last_attributes_[static_cast<std::size_t>(op)][static_cast<std::size_t>(phase)];
   if (last != no_id && dag_.attributes[last] == attributes) return last;
   const auto [entry, added] = attribute_ids_.try_emplace(attributes, static_cast<std::uint32_t>(dag_.attributes.size()));
   if (added) dag_.attributes.push_back(attributes);
   return last = entry->second;
 }
 
-void DagBuilder::order_by_access(TaskId task, const Operand& operand) {
+void DagBuilder::order_by_access(TaskId task, Stream stream, const Operand& operand) {
   const Buffer& buffer = dag_.buffers[operand.buffer];
   const std::int64_t begin = buffer.offset;
   const std::int64_t end = begin + buffer.shape.elements();
+  if (buffer.base < ended_buffers_) throw std::logic_error("a task names a buffer of a rank that is complete");
+  std::uint32_t& first = first_access_[buffer.base - ended_buffers_];
   const bool writes = operand.access() != Access::read;
-  const Stream stream = dag_.tasks[task].stream;
-  std::uint32_t* link = &first_access_[buffer.base];
+  std::uint32_t* link = &first;
   while (*link != no_id) {
     AccessRecord& record = accesses_[*link];
     const bool overlap = record.begin < end && begin < record.end;
-    if (overlap && (writes || record.write) && record.task != task) before_.push_back(record.task);
+    // Stream order holds already for what ran earlier on the same stream.
+    if (overlap && (writes || record.write) && record.stream != stream) before_.push_back(record.task);
     // On one stream a later reader ends after an earlier one: only the last need be waited for.
-    const bool is_followed = writes || (!record.write && dag_.tasks[record.task].stream == stream);
+    const bool is_followed = writes || (!record.write && record.stream == stream);
     if (is_followed && begin <= record.begin && record.end <= end) {
       const std::uint32_t next = std::exchange(record.next, free_access_);
       free_access_ = std::exchange(*link, next);
@@ -75,12 +101,12 @@ void DagBuilder::order_by_access(TaskId task, const Operand& operand) {
       link = &record.next;
     }
   }
-  const AccessRecord record{begin, end, task, first_access_[buffer.base], writes};
+  const AccessRecord record{begin, end, task, first, stream, writes};
   if (free_access_ == no_id) {
-    first_access_[buffer.base] = static_cast<std::uint32_t>(accesses_.size());
+    first = static_cast<std::uint32_t>(accesses_.size());
     accesses_.push_back(record);
   } else {
-    first_access_[buffer.base] = free_access_;
+    first = free_access_;
     free_access_ = std::exchange(accesses_[free_access_], record).next;
   }
 }
@@ -93,17 +119,17 @@ TaskId DagBuilder::add_task(const Task& task, std::span<const Operand> operands)
   for (const Operand& operand : operands) {
     if (dag_.buffers[operand.buffer].rank != task.rank) throw std::logic_error("a task names another rank's buffer");
     dag_.operands.push_back(operand);
-    order_by_access(id, operand);
+    order_by_access(id, task.stream, operand);
   }
   TaskId& last = last_on_stream_[task.rank][static_cast<std::size_t>(task.stream)];
-  // Stream order already holds for what ran earlier on the same stream.
-  std::erase_if(before_, [&](TaskId b) { return dag_.tasks[b].stream == task.stream; });
   if (last != no_id) before_.push_back(last);
   last = id;
-  std::sort(before_.begin(), before_.end());
-  before_.erase(std::unique(before_.begin(), before_.end()), before_.end());
+  if (before_.size() > 1) {
+    std::sort(before_.begin(), before_.end());
+    before_.erase(std::unique(before_.begin(), before_.end()), before_.end());
+  }
   for (const TaskId before : before_) edges_.emplace_back(before, id);
-  kernels_.add(dag_);
+  kernels_.add(dag_, ranks()[task.rank].device);
   return id;
 }
 
@@ -122,7 +148,7 @@ TaskId DagBuilder::kernel(OpKind op, const OpAttributes& attributes, const TaskL
             .phase = labels.phase,
             .stream = labels.stream,
             .rank = dag_.buffers[operands[0].buffer].rank,
-            .attributes = attribute_id(op, attributes),
+            .attributes = attribute_id(op, labels.phase, attributes),
             .micro_batch = labels.micro_batch,
             .layer = labels.layer,
             .chunk = labels.chunk,
@@ -147,9 +173,9 @@ TaskId DagBuilder::collective(OpKind op, CommunicatorId communicator, const Task
 
 TaskId DagBuilder::rooted_collective(OpKind op, CommunicatorId communicator, const TaskLabels& labels, std::uint32_t root,
                                      BufferId whole, BufferId part, Reduction reduction) {
-  const std::vector<std::uint32_t>& members = dag_.communicators[communicator].members;
+  const std::vector<std::uint32_t>& members = communicators()[communicator].members;
   const RankIndex rank = dag_.buffers[part == no_id ? whole : part].rank;
-  const bool is_root = members.at(root) == dag_.ranks[rank].world_rank;
+  const bool is_root = members.at(root) == ranks()[rank].world_rank;
   const bool partial = op == OpKind::gather || op == OpKind::scatter;
   if (partial && (whole != no_id) != is_root) throw std::logic_error("the root of a gather or scatter alone holds the whole");
 
@@ -173,25 +199,13 @@ TaskId DagBuilder::barrier(RankIndex rank, CommunicatorId communicator, const Ta
 
 TaskId DagBuilder::join(OpKind op, CommunicatorId communicator, const TaskLabels& labels, RankIndex rank, Bytes bytes,
                         std::span<const Operand> operands, const ReductionAttributes& attributes) {
-  const std::uint64_t caller =
-      (std::uint64_t{communicator} << 32) | (std::uint64_t{rank} << 1) | (op == OpKind::receive ? 1U : 0U);
-  const std::uint32_t call = calls_[caller]++;
-  std::vector<GroupId>& groups = groups_[communicator];
-  if (call >= groups.size()) {
-    groups.push_back(static_cast<GroupId>(dag_.groups.size()));
-    dag_.groups.push_back({communicator, bytes});
-  }
-  const GroupId group = groups[call];
-  if (dag_.groups[group].bytes != bytes) {
-    throw std::logic_error("members of '" + dag_.communicators[communicator].name + "' disagree on the size of a collective");
-  }
-
+  const GroupId group = group_of(communicator, next_call(communicator, rank, op == OpKind::receive), bytes);
   Task task{.op = op,
             .phase = labels.phase,
-            .axis = dag_.communicators[communicator].axis,
+            .axis = communicators()[communicator].axis,
             .stream = labels.stream,
             .rank = rank,
-            .attributes = attribute_id(op, attributes),
+            .attributes = attribute_id(op, labels.phase, attributes),
             .group = group,
             .micro_batch = labels.micro_batch,
             .layer = labels.layer,
@@ -202,6 +216,31 @@ TaskId DagBuilder::join(OpKind op, CommunicatorId communicator, const TaskLabels
   return id;
 }
 
+std::uint32_t DagBuilder::next_call(CommunicatorId communicator, RankIndex rank, bool receives) {
+  Calls& calls = calls_[communicator];
+  if (calls.last_rank != rank) {
+    const auto key = [communicator](RankIndex of) { return std::uint64_t{communicator} << 32 | of; };
+    if (calls.last_rank != no_id) calls_of_others_[key(calls.last_rank)] = calls.of_last_rank;
+    const auto earlier = calls_of_others_.find(key(rank));
+    calls.of_last_rank = earlier == calls_of_others_.end() ? CallCounts{} : earlier->second;
+    calls.last_rank = rank;
+  }
+  return calls.of_last_rank[receives ? 1 : 0]++;
+}
+
+GroupId DagBuilder::group_of(CommunicatorId communicator, std::uint32_t call, Bytes bytes) {
+  std::vector<GroupId>& groups = calls_[communicator].groups;
+  if (call >= groups.size()) {
+    groups.push_back(static_cast<GroupId>(dag_.groups.size()));
+    dag_.groups.push_back({communicator, bytes});
+  }
+  const GroupId group = groups[call];
+  if (dag_.groups[group].bytes != bytes) {
+    throw std::logic_error("members of '" + communicators()[communicator].name + "' disagree on the size of a collective");
+  }
+  return group;
+}
+
 void DagBuilder::depend(TaskId before, TaskId after) {
   if (before != no_id) edges_.emplace_back(before, after);
 }
@@ -210,14 +249,97 @@ TaskId DagBuilder::last_on(RankIndex rank, Stream stream) const {
   return last_on_stream_[rank][static_cast<std::size_t>(stream)];
 }
 
+void DagBuilder::end_rank() {
+  dag_.graph.append(dag_.tasks.size() - ended_tasks_, edges_);
+  edges_.clear();
+  accesses_.clear();
+  first_access_.clear();
+  free_access_ = no_id;
+  ended_tasks_ = dag_.tasks.size();
+  ended_buffers_ = dag_.buffers.size();
+}
+
+std::vector<GroupId> DagBuilder::groups_of(DagBuilder& part) {
+  std::vector<GroupId> groups;
+  groups.reserve(part.dag_.groups.size());
+  // The part's groups of one communicator were made call by call.
+  for (const Group& group : part.dag_.groups) part.calls_[group.communicator].of_last_rank = {};
+  for (const Group& group : part.dag_.groups)
+    groups.push_back(group_of(group.communicator, part.calls_[group.communicator].of_last_rank[0]++, group.bytes));
+  return groups;
+}
+
+void DagBuilder::append(DagBuilder& part) {
+  if (part.whole_ != this) throw std::logic_error("a part is appended to another DAG than it is of");
+  end_rank();
+  append_tasks(part);
+  dag_.graph.append(part.dag_.graph);
+  kernels_.append(dag_, part.kernels_.found());
+  ended_tasks_ = dag_.tasks.size();
+  ended_buffers_ = dag_.buffers.size();
+  part.clear();
+}
+
+void DagBuilder::append_tasks(DagBuilder& part) {
+  const std::vector<GroupId> groups = groups_of(part);
+  std::vector<std::uint16_t> names;
+  for (const std::string& name : part.dag_.names) names.push_back(name_id(name));
+  const auto first_buffer = static_cast<BufferId>(dag_.buffers.size());
+  const auto first_operand = static_cast<std::uint32_t>(dag_.operands.size());
+  for (Buffer& buffer : appended(dag_.buffers, part.dag_.buffers)) buffer.base += first_buffer;
+  for (Operand& operand : appended(dag_.operands, part.dag_.operands)) operand.buffer += first_buffer;
+  for (ParameterShard& shard : part.dag_.shards) {
+    shard.buffer += first_buffer;
+    dag_.shards.push_back(std::move(shard));
+  }
+  for (InputShard input : part.dag_.inputs) {
+    input.buffer += first_buffer;
+    dag_.inputs.push_back(input);
+  }
+  std::vector<std::uint32_t> attributes(part.dag_.attributes.size(), no_id);
+  auto id = static_cast<TaskId>(dag_.tasks.size());
+  for (Task& task : appended(dag_.tasks, part.dag_.tasks)) {
+    std::uint32_t& attribute = attributes[task.attributes];
+    if (attribute == no_id) attribute = attribute_id(task.op, task.phase, part.dag_.attributes[task.attributes]);
+    task.attributes = attribute;
+    task.name = names[task.name];
+    task.first_operand += first_operand;
+    if (task.group != no_id) {
+      task.group = groups[task.group];
+      group_members_.emplace_back(task.group, id);
+    }
+    ++id;
+  }
+}
+
+/// Keeps its room.
+void DagBuilder::clear() {
+  RankIndex cleared = no_id;
+  for (const Task& task : dag_.tasks)
+    if (task.rank != cleared) last_on_stream_[cleared = task.rank].fill(no_id);
+  for (const Group& group : dag_.groups) {
+    Calls& calls = calls_[group.communicator];
+    calls.groups.clear();
+    calls.last_rank = no_id;
+  }
+  const auto clear_all = [](auto&... items) { (items.clear(), ...); };
+  clear_all(dag_.names, dag_.attributes, dag_.buffers, dag_.shards, dag_.inputs, dag_.tasks, dag_.operands, dag_.groups);
+  clear_all(dag_.graph, kernels_, accesses_, first_access_, edges_, name_ids_, attribute_ids_, calls_of_others_, group_members_);
+  forget_last_attributes();
+  free_access_ = no_id;
+  ended_tasks_ = ended_buffers_ = 0;
+}
+
 void DagBuilder::reserve_for(std::size_t ranks) {
   // What is not used after all is never touched, and so takes no memory.
-  const auto reserve = [ranks](auto& items) {
-    items.reserve((items.size() + items.size() / 8) * ranks);
+  const auto room = [ranks](std::size_t now) { return (now + now / 8) * ranks; };
+  const auto reserve = [&](auto& items) {
+    items.reserve(room(items.size()));
     prefer_large_pages(items);
   };
-  std::apply([&](auto&... items) { (reserve(items), ...); },
-             std::tie(dag_.tasks, dag_.operands, dag_.buffers, first_access_, accesses_, edges_, group_members_));
+  std::apply([&](auto&... items) { (reserve(items), ...); }, std::tie(dag_.tasks, dag_.operands, dag_.buffers, group_members_));
+  dag_.graph.reserve(room(dag_.graph.tasks()), room(dag_.graph.targets().size()));
+  kernels_.reserve(room(dag_.tasks.size()));
 }
 
 void DagBuilder::group_tasks_by_collective() {
@@ -240,11 +362,11 @@ void DagBuilder::group_tasks_by_collective() {
 }
 
 Dag DagBuilder::finish() {
-  group_tasks_by_collective();
+  end_rank();
   accesses_ = {};
   first_access_ = {};
-  dag_.graph = TaskGraph(dag_.tasks.size(), edges_);
   edges_ = {};
+  group_tasks_by_collective();
   dag_.kernels = kernels_.take();
   return std::move(dag_);
 }

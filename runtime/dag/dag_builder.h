@@ -33,9 +33,15 @@ struct TaskLabels {
 /// - A task depends on the task before it on its rank's stream.
 /// - The n-th collective that a rank lowers on a communicator joins the n-th of every other member present in the DAG; sends and
 ///   receives are counted apart, so the n-th send on a pair meets the n-th receive.
+///
+/// Several threads can build a DAG, each a part of its own at a time. Appended one after the other in the order of ranks, parts
+/// make the same DAG as one builder that all was added to.
 class DagBuilder {
  public:
-  DagBuilder() { last_attributes_.fill(no_id); }
+  DagBuilder() { forget_last_attributes(); }
+  /// Returns a builder of a part of `whole`, which knows its ranks and communicators. While it is in use the whole stays where it
+  /// is, and gets no more of them.
+  static DagBuilder part_of(const DagBuilder& whole);
 
   Dag& dag() { return dag_; }
   const Dag& dag() const { return dag_; }
@@ -73,6 +79,13 @@ class DagBuilder {
   /// Returns the last task lowered on this rank and stream, `no_id` before the first.
   TaskId last_on(RankIndex rank, Stream stream) const;
 
+  /// Says that no later task waits for one so far or touches the same buffer, as when a rank is complete: what ordered them is
+  /// forgotten. Tasks that do all the same throw std::logic_error, at the latest in `finish`.
+  void end_rank();
+  /// Appends a part whose ranks are complete, and empties it for another. Throws std::logic_error when its members of collectives
+  /// disagree with others on the size.
+  void append(DagBuilder& part);
+
   /// Makes room for so many ranks, each with about as much as there is now.
   void reserve_for(std::size_t ranks);
 
@@ -80,39 +93,65 @@ class DagBuilder {
   Dag finish();
 
  private:
+  static constexpr std::size_t phase_count = static_cast<std::size_t>(Phase::optimizer) + 1;
   /// Of a base buffer, in a list with its others.
   struct AccessRecord {
     std::int64_t begin, end;
     TaskId task;
     std::uint32_t next;  ///< no_id: none
+    Stream stream;       ///< the task's
     bool write;
   };
   struct TextHash {
     using is_transparent = void;
     std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
   };
+  /// How often a rank has called so far, by whether it received.
+  using CallCounts = std::array<std::uint32_t, 2>;
+  struct Calls {
+    std::vector<GroupId> groups;   ///< by call
+    RankIndex last_rank = no_id;   ///< that called
+    CallCounts of_last_rank = {};  ///< the others' are among `calls_of_others_`
+  };
 
+  const DagBuilder* whole_ = nullptr;  ///< of a part
   Dag dag_;
+  std::size_t ended_tasks_ = 0, ended_buffers_ = 0;  ///< of complete ranks
   KernelNumbers kernels_;
   std::vector<AccessRecord> accesses_;
-  std::vector<std::uint32_t> first_access_;  ///< by base buffer
+  std::vector<std::uint32_t> first_access_;  ///< by base buffer, after those of complete ranks
   std::uint32_t free_access_ = no_id;        ///< first of a list, too
   std::vector<std::array<TaskId, stream_count>> last_on_stream_;
-  std::vector<std::pair<TaskId, TaskId>> edges_;
-  std::vector<TaskId> before_;  ///< of the task being added
+  std::vector<std::pair<TaskId, TaskId>> edges_;  ///< to tasks after those of complete ranks
+  std::vector<TaskId> before_;                    ///< of the task being added
   std::unordered_map<std::string, std::uint16_t, TextHash, std::equal_to<>> name_ids_;
   std::map<OpAttributes, std::uint32_t> attribute_ids_;
-  std::array<std::uint32_t, op_kind_count> last_attributes_;  ///< by operation: its next task often has the same; `no_id`: none
-  std::unordered_map<std::uint64_t, std::uint32_t> calls_;    ///< (communicator, rank, receives) -> calls so far
-  std::vector<std::vector<GroupId>> groups_;                  ///< by communicator and call
+  /// By operation and phase: its next task often has the same; `no_id`: none.
+  std::array<std::array<std::uint32_t, phase_count>, op_kind_count> last_attributes_;
+  /// By where a text lies and how long it is: most names are texts of the program.
+  std::array<std::uint16_t, 256> recent_names_ = {};
+  std::vector<Calls> calls_;                                       ///< by communicator
+  std::unordered_map<std::uint64_t, CallCounts> calls_of_others_;  ///< by communicator and rank
   std::vector<std::pair<GroupId, TaskId>> group_members_;
 
+  const std::vector<Rank>& ranks() const { return (whole_ != nullptr ? whole_->dag_ : dag_).ranks; }
+  const std::vector<Communicator>& communicators() const { return (whole_ != nullptr ? whole_->dag_ : dag_).communicators; }
   TaskId add_task(const Task& task, std::span<const Operand> operands);
   TaskId join(OpKind op, CommunicatorId communicator, const TaskLabels& labels, RankIndex rank, Bytes bytes,
               std::span<const Operand> operands, const ReductionAttributes& attributes);
-  void order_by_access(TaskId task, const Operand& operand);
+  std::uint32_t next_call(CommunicatorId communicator, RankIndex rank, bool receives);
+  /// Returns the group of a call, of which all members must have as many bytes.
+  GroupId group_of(CommunicatorId communicator, std::uint32_t call, Bytes bytes);
+  /// Returns the groups that those of a part are among all.
+  std::vector<GroupId> groups_of(DagBuilder& part);
+  void append_tasks(DagBuilder& part);
+  void clear();
+  void order_by_access(TaskId task, Stream stream, const Operand& operand);
   std::uint16_t name_id(std::string_view name);
-  std::uint32_t attribute_id(OpKind op, const OpAttributes& attributes);
+  std::uint32_t attribute_id(OpKind op, Phase phase, const OpAttributes& attributes);
+  void forget_last_attributes() {
+    for (auto& of_op : last_attributes_) of_op.fill(no_id);
+  }
   void group_tasks_by_collective();
 };
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "scenarios/lowering/attend.h"
 #include "scenarios/lowering/inputs.h"
@@ -129,16 +130,18 @@ using ProjectedGradient = std::shared_ptr<BufferId>;
 /// From the projections, or from those but the gate's, to the heads' outputs, side by side.
 BufferId core_attention(Context& context, Tape& tape, const AttentionParameters& weights, BufferId qkv,
                         const ProjectedGradient& gradient) {
-  const SplitHeads split = split_heads(context, weights, qkv);
-  const Attended attended = attend(context, split.heads);
-  tape.push([=](Context& c, BufferId dout) {
+  SplitHeads split = split_heads(context, weights, qkv);
+  Attended attended = attend(context, split.heads);
+  const BufferId out = attended.out;
+  tape.push([qkv, gradient = gradient, parameters = weights.qkv, split = std::move(split), attended = std::move(attended)](
+                Context& c, BufferId dout) {
     const Heads d = attended.backward(c, split.heads, dout);
     const BufferId dprojected = *gradient == no_id ? c.activation(c.shape_of(qkv)) : *gradient;
     const BufferId dqkv = *gradient == no_id ? dprojected : c.builder.view(dprojected, 0, c.shape_of(qkv));
-    split.backward(c, d, outputs_apart(c, weights.qkv, dqkv));
+    split.backward(c, d, outputs_apart(c, parameters, dqkv));
     return dprojected;
   });
-  return attended.out;
+  return out;
 }
 
 /// Times the sigmoid of the gate's projection.
@@ -237,8 +240,12 @@ BufferId attention(Context& context, Tape& tape, const AttentionParameters& weig
       weights.gate ? context.builder.view(projected, 0, Shape(n.sequence, n.batch, (n.heads + 2 * n.kv_heads) * n.head_dim))
                    : projected;
   const auto gradient = std::make_shared<BufferId>(no_id);
-  const Module core = [=](Context& c, Tape& t, BufferId in) { return core_attention(c, t, weights, in, gradient); };
-  const BufferId heads = context.recompute().attention ? checkpoint(context, tape, core, qkv) : core(context, tape, qkv);
+  const auto core_again = [&weights, gradient]() -> Module {
+    return
+        [weights = weights, gradient](Context& c, Tape& t, BufferId in) { return core_attention(c, t, weights, in, gradient); };
+  };
+  const BufferId heads = context.recompute().attention ? checkpoint(context, tape, core_again(), qkv)
+                                                       : core_attention(context, tape, weights, qkv, gradient);
   // The heads' outputs lie side by side: the same elements as one row per token.
   const BufferId rows = context.builder.view(heads, 0, Shape(n.sequence, n.batch, n.heads * n.head_dim));
   tape.push([=](Context& c, BufferId dy) { return c.builder.view(dy, 0, c.shape_of(heads)); });

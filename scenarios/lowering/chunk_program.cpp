@@ -148,6 +148,7 @@ ChunkProgram::Pieces ChunkProgram::forward(std::int32_t micro_batch, PipelineLin
     }
   };
   Pieces pieces;
+  pieces.reserve(last_piece() + 1);
   for (std::size_t piece = 0; piece <= last_piece(); ++piece) {
     pieces.emplace_back([=, this] { lower_piece(piece, Phase::forward, micro_batch, [&] { lower(piece); }); });
   }
@@ -179,6 +180,7 @@ ChunkProgram::Pieces ChunkProgram::backward(std::int32_t micro_batch, PipelineLi
     if (piece == 0) tapes_.erase(micro_batch);
   };
   Pieces pieces;
+  pieces.reserve(last_piece() + 1);
   const auto again = std::make_shared<BufferId>(no_id);  // between the recomputed pieces of a segment
   for (std::size_t i = 0; i <= last_piece(); ++i) {
     const std::size_t piece = last_piece() - i;

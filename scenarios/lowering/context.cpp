@@ -1,7 +1,6 @@
 #include "scenarios/lowering/context.h"
 
 #include <algorithm>
-#include <array>
 #include <stdexcept>
 #include <utility>
 
@@ -67,26 +66,16 @@ ModelView encoder_view(const Scenario& scenario, const World& world, RankIndex r
   return view;
 }
 
-/// A kernel's operands, kept after the call that names them.
-class KeptOperands {
- public:
-  KeptOperands(std::span<const BufferId> reads, std::span<const BufferId> writes, std::span<const BufferId> updates)
-      : reads_(reads.size()), writes_(writes.size()), updates_(updates.size()) {
-    if (reads_ + writes_ + updates_ > all_.size()) throw std::logic_error("a kernel with too many operands");
-    auto next = all_.begin();
-    for (const std::span<const BufferId> some : {reads, writes, updates}) next = std::ranges::copy(some, next).out;
-  }
-
-  std::span<const BufferId> reads() const { return {all_.data(), reads_}; }
-  std::span<const BufferId> writes() const { return {all_.data() + reads_, writes_}; }
-  std::span<const BufferId> updates() const { return {all_.data() + reads_ + writes_, updates_}; }
-
- private:
-  std::array<BufferId, most_operands> all_;
-  std::size_t reads_, writes_, updates_;
-};
-
 }  // namespace
+
+KeptOperands::KeptOperands(std::span<const BufferId> reads, std::span<const BufferId> writes, std::span<const BufferId> updates)
+    : reads_(static_cast<std::uint8_t>(reads.size())),
+      writes_(static_cast<std::uint8_t>(writes.size())),
+      updates_(static_cast<std::uint8_t>(updates.size())) {
+  if (reads.size() + writes.size() + updates.size() > all_.size()) throw std::logic_error("a kernel with too many operands");
+  auto next = all_.begin();
+  for (const std::span<const BufferId> some : {reads, writes, updates}) next = std::ranges::copy(some, next).out;
+}
 
 Context::Context(DagBuilder& b, const Scenario& s, const World& w, RankIndex r)
     : builder(b),
@@ -147,9 +136,7 @@ TaskId Context::kernel(OpKind op, const OpAttributes& attributes, std::string_vi
 TaskId Context::kernel(OpKind op, const OpAttributes& attributes, std::string_view name, std::span<const BufferId> reads,
                        std::span<const BufferId> writes, std::span<const BufferId> updates) {
   if (recording != nullptr) {
-    issue([this, op, attributes, name = std::string(name), operands = KeptOperands(reads, writes, updates)] {
-      kernel(op, attributes, name, operands.reads(), operands.writes(), operands.updates());
-    });
+    record(Recorded::Kernel{op, attributes, std::string(name), KeptOperands(reads, writes, updates)});
     return no_id;
   }
   std::vector<BufferId> there;
@@ -236,12 +223,8 @@ void Context::lower_waiting_weights() {
   put_off = waiting;
 }
 
-void Context::issue(std::function<void()> lower) {
-  if (recording == nullptr) {
-    lower();
-    return;
-  }
-  recording->push_back({.lower = std::move(lower), .phase = phase, .micro_batch = micro_batch, .layer = layer, .chunk = chunk});
+void Context::record(decltype(Recorded::what) what) {
+  recording->push({.what = std::move(what), .phase = phase, .micro_batch = micro_batch, .layer = layer, .chunk = chunk});
 }
 
 void Context::play(const Recorded& recorded) {
@@ -249,11 +232,15 @@ void Context::play(const Recorded& recorded) {
   begin_micro_batch(recorded.micro_batch);
   layer = recorded.layer;
   chunk = recorded.chunk;
-  recorded.lower();
+  if (const auto* one = std::get_if<Recorded::Kernel>(&recorded.what)) {
+    kernel(one->op, one->attributes, one->name, one->operands.reads(), one->operands.writes(), one->operands.updates());
+  } else {
+    std::get<std::function<void()>>(recorded.what)();
+  }
 }
 
 void Context::cut() {
-  if (recording != nullptr) recording->emplace_back();
+  if (recording != nullptr) recording->push({});
 }
 
 void Context::exchange_under_way() {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <initializer_list>
@@ -11,6 +13,7 @@
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "runtime/dag/dag_builder.h"
@@ -92,15 +95,53 @@ class CastOperands {
 /// Rows and columns of the part of a tensor that a rank takes for a matrix of its own, by the tensor's name.
 using MatrixBlocks = std::map<std::string, std::pair<std::int64_t, std::int64_t>>;
 
+/// A kernel's operands, kept after the call that names them.
+class KeptOperands {
+ public:
+  KeptOperands(std::span<const BufferId> reads, std::span<const BufferId> writes, std::span<const BufferId> updates);
+
+  std::span<const BufferId> reads() const { return {all_.data(), reads_}; }
+  std::span<const BufferId> writes() const { return {all_.data() + reads_, writes_}; }
+  std::span<const BufferId> updates() const { return {all_.data() + reads_ + writes_, updates_}; }
+
+ private:
+  std::array<BufferId, most_operands> all_;
+  std::uint8_t reads_, writes_, updates_;
+};
+
 /// What a pass lowers, held back until its turn comes (see turns.h), with the labels of its tasks.
 struct Recorded {
-  std::function<void()> lower;  ///< none: a cut, where the turn ends
+  struct Cut {};  ///< where the turn ends
+  struct Kernel {
+    OpKind op;
+    OpAttributes attributes;
+    std::string name;
+    KeptOperands operands;
+  };
+  std::variant<Cut, Kernel, std::function<void()>> what;
   Phase phase = Phase::forward;
   std::int32_t micro_batch = -1;
   std::int16_t layer = -1;
   std::int16_t chunk = -1;
 };
-using Recording = std::deque<Recorded>;
+
+/// What was recorded and not lowered yet, in order.
+class Recording {
+ public:
+  void push(Recorded recorded) { all_.push_back(std::move(recorded)); }
+  bool empty() const { return next_ == all_.size(); }
+  /// Stays where it is until `pop`.
+  const Recorded& front() const { return all_[next_]; }
+  void pop() {
+    if (++next_ < all_.size()) return;
+    all_.clear();
+    next_ = 0;
+  }
+
+ private:
+  std::vector<Recorded> all_;
+  std::size_t next_ = 0;
+};
 
 /// The lowering of one rank's step in progress: where it writes, and what the tasks it writes now belong to.
 class Context {
@@ -207,7 +248,13 @@ class Context {
   /// Runs `lower`, which lowers tasks: at once, or if the pass is being recorded, when its turn comes. What asks the builder
   /// which tasks there are, or needs the id of a task, must be issued as one; single kernels and collectives issue themselves,
   /// and return `no_id` where they are recorded.
-  void issue(std::function<void()> lower);
+  template <typename Lower>
+  void issue(Lower lower) {
+    if (recording == nullptr)
+      lower();
+    else
+      record(std::function<void()>(std::move(lower)));
+  }
   /// Lowers what was recorded and is no cut.
   void play(const Recorded& recorded);
   /// Ends a turn of a pass that is being recorded.
@@ -227,6 +274,8 @@ class Context {
   void hold_compute_until(TaskId task) { held_.push_back(task); }
 
  private:
+  void record(decltype(Recorded::what) what);
+
   std::vector<TaskId> held_;
   TaskId gradients_whole_ = no_id;
   std::unordered_map<BufferId, BufferId> copies_;

@@ -98,7 +98,7 @@ BufferId grouped_linear(Context& context, Tape& tape, ParameterId weight, std::o
   context.kernel(OpKind::grouped_gemm, GroupedGemmAttributes{.transpose_b = true, .rows = rows}, name, {in, weights}, {y});
   const GroupedGemmAttributes by_expert{.rows = rows, .fused = context.scenario.software.fuses_bias && returns == Returns::no};
   if (bias) context.kernel(OpKind::add_bias, by_expert, name, {context.parameters().weight(*bias)}, {}, {y});
-  tape.push([=](Context& c, BufferId dy) {
+  tape.push([=, rows = rows, by_expert = by_expert, name = name](Context& c, BufferId dy) {
     const BufferId dx = c.activation(c.shape_of(x));
     const BufferId out = operand(c, dy, OperandRole::gradient, rows).by_row, by_column = weights_of(c, weight).by_column;
     c.kernel(OpKind::grouped_gemm, GroupedGemmAttributes{.rows = rows}, name, {out, by_column}, {dx});

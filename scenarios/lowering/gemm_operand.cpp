@@ -92,14 +92,14 @@ GemmOperand kept_as_cast(Context& context, BufferId x, OperandRole role, std::ve
 
 }  // namespace
 
-GemmOperand gemm_operand(Context& context, BufferId x, OperandRole role, GemmMath math, std::vector<std::int32_t> rows) {
+GemmOperand gemm_operand(Context& context, BufferId x, OperandRole role, GemmMath math, const std::vector<std::int32_t>& rows) {
   if (!is_cast(context, math)) return {x, x};
   const auto [known, is_new] = context.cast_operands.try_emplace(x);
   if (is_new && context.type_of(x) == context.scenario.training.precision) {
-    *known = kept_as_cast(context, x, role, std::move(rows));
+    *known = kept_as_cast(context, x, role, rows);
   } else if (is_new) {
     *known = casts_of(context, context.shape_of(x), role);
-    cast_into(context, x, *known, cast_attributes(context, role, std::move(rows)));
+    cast_into(context, x, *known, cast_attributes(context, role, rows));
   }
   return *known;
 }

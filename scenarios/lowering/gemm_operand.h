@@ -26,7 +26,8 @@ enum class OperandRole {
 /// where tensors have one scale, and else e4m3 as all others; in fp4 gradients are rounded at random, and what weights' gradients
 /// are made of is transformed. `rows`: those of the tensors of equal width that lie below each other in `x`, as experts' do.
 /// Weights that are kept in the narrow type (`training.param_gather`) are read by rows as they are.
-GemmOperand gemm_operand(Context& context, BufferId x, OperandRole role, GemmMath math, std::vector<std::int32_t> rows = {});
+GemmOperand gemm_operand(Context& context, BufferId x, OperandRole role, GemmMath math,
+                         const std::vector<std::int32_t>& rows = {});
 bool is_cast(const Context& context, GemmMath math);
 
 /// `x` as an operand of attention: itself, or with `training.fp8_attention` in fp8, with one scale for all. Scores and

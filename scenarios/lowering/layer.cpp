@@ -225,10 +225,11 @@ LayerParameters declare_layer(const Context& context, ChunkParameters& parameter
 }
 
 BufferId layer(Context& context, Tape& tape, const LayerParameters& weights, BufferId x) {
-  const Module whole = [weights](Context& c, Tape& t, BufferId in) { return both_halves(c, t, weights, in); };
   const RecomputeSpec& recompute = context.recompute();
   const bool in_segment = recompute.in_segments() && context.layer < context.scenario.model.layers;  // see chunk_program.cpp
-  return recompute.whole(context.layer) && !in_segment ? checkpoint(context, tape, whole, x) : whole(context, tape, x);
+  if (!recompute.whole(context.layer) || in_segment) return both_halves(context, tape, weights, x);
+  const Module again = [weights](Context& c, Tape& t, BufferId in) { return both_halves(c, t, weights, in); };
+  return checkpoint(context, tape, again, x);
 }
 
 }  // namespace tandem::scenarios

@@ -112,7 +112,7 @@ BufferId column_parallel(Context& context, Tape& tape, const std::vector<Paramet
     for (std::size_t i = 0; i < parts.size(); ++i) multiply(context, weights[i], whole, parts[i], name, math);
   }
   for (std::size_t i = 0; i < biases.size(); ++i) add_bias(context, biases[i], parts[i], name);
-  tape.push([=, name = std::string(name)](Context& c, BufferId dy) {
+  tape.push([=, weights = weights, biases = biases, name = std::string(name)](Context& c, BufferId dy) {
     const BufferId in = c.kept(x);
     const auto gather = [=](Context& g) { return gather_operand(g, in, OperandRole::input, math, OperandUse::by_column, name); };
     const auto gathered = std::make_shared<BufferId>(c.puts_off_weights() ? no_id : gather(c));

@@ -1,8 +1,10 @@
 #include "scenarios/lowering/lower_rank.h"
 
 #include <algorithm>
+#include <exception>
 #include <map>
 
+#include "runtime/base/parallel.h"
 #include "scenarios/lowering/context.h"
 
 namespace tandem::scenarios {
@@ -27,8 +29,8 @@ ActivationReaders offloaded_activations(const Scenario& scenario, const World& w
   return readers;
 }
 
-/// The blocks of matrices that the ranks of the sharded step take for matrices of their own, where this is its unsharded
-/// reference: those that a rank of such a mesh declares.
+}  // namespace
+
 MatrixBlocks blocks_of_sharded(const Scenario& scenario) {
   const ParallelismSpec& p = scenario.parallelism;
   if (p.reference_tp == 1 && p.reference_etp == 1) return {};
@@ -51,20 +53,49 @@ MatrixBlocks blocks_of_sharded(const Scenario& scenario) {
   return blocks;
 }
 
-}  // namespace
-
 void add_ranks_and_communicators(const World& world, DagBuilder& builder) {
   for (const Rank& rank : world.ranks) builder.add_rank(rank);
   for (const Communicator& communicator : world.communicators) builder.add_communicator(communicator);
 }
 
 void lower_rank(DagBuilder& builder, const Scenario& scenario, const World& world, RankIndex rank,
-                const std::function<void(StageProgram&)>& program) {
+                const std::function<void(StageProgram&)>& program, const MatrixBlocks& of_sharded) {
   Context context(builder, scenario, world, rank);
-  context.muon_blocks = blocks_of_sharded(scenario);
+  context.muon_blocks = of_sharded;
   if (scenario.training.offload.activations > 0) context.offload.follow(offloaded_activations(scenario, world, rank, program));
   StageProgram lowered(context);
   program(lowered);
+}
+
+void lower_each(DagBuilder& builder, const std::vector<RankIndex>& ranks,
+                const std::function<void(DagBuilder& builder, RankIndex rank)>& lower) {
+  const std::size_t at_once = std::min(most_threads(), ranks.size());
+  if (at_once <= 1) {
+    for (std::size_t number = 0; number < ranks.size(); ++number) {
+      lower(builder, ranks[number]);
+      builder.end_rank();
+      if (number == 0) builder.reserve_for(ranks.size());
+    }
+    return;
+  }
+  // One more than there are threads, so that none waits where a part comes a little later than the next.
+  std::vector<DagBuilder> parts(at_once + 1, DagBuilder::part_of(builder));
+  std::vector<std::exception_ptr> errors(parts.size());
+  const auto make = [&](std::size_t number, std::size_t place) {
+    try {
+      lower(parts[place], ranks[number]);
+    } catch (...) {
+      errors[place] = std::current_exception();
+    }
+    parts[place].end_rank();
+  };
+  const auto join = [&](std::size_t number, std::size_t place) {
+    // Where both throw, what came before the error was lowered before it.
+    builder.append(parts[place]);
+    if (errors[place]) std::rethrow_exception(errors[place]);
+    if (number == 0) builder.reserve_for(ranks.size());
+  };
+  make_and_join(ranks.size(), parts.size(), make, join);
 }
 
 }  // namespace tandem::scenarios

@@ -1,5 +1,7 @@
 #include "scenarios/lowering/mla.h"
 
+#include <utility>
+
 #include "scenarios/lowering/linear.h"
 #include "scenarios/lowering/mla_attention.h"
 #include "scenarios/lowering/norm.h"
@@ -77,15 +79,17 @@ MlaParameters declare_mla(const Context& context, ChunkParameters& parameters, c
 }
 
 BufferId mla(Context& context, Tape& tape, const MlaParameters& weights, BufferId x) {
-  const Compressed compressed = compress(context, weights, x);
-  const MlaAttended attended = weights.indexer ? attend_chosen(context, weights, x, compressed.latents)
-                                               : attend_latents(context, weights, compressed.latents);
-  tape.push([=](Context& c, BufferId dout) { return compress_backward(c, compressed, x, attended.backward(c, dout)); });
+  Compressed compressed = compress(context, weights, x);
+  MlaAttended attended = weights.indexer ? attend_chosen(context, weights, x, compressed.latents)
+                                         : attend_latents(context, weights, compressed.latents);
+  const BufferId out = attended.out;
+  tape.push([x, compressed = std::move(compressed), attended = std::move(attended)](Context& c, BufferId dout) {
+    return compress_backward(c, compressed, x, attended.backward(c, dout));
+  });
   // The heads' outputs lie side by side: the same elements as one row per token.
   const LocalSizes& n = context.sizes;
-  const BufferId rows =
-      context.builder.view(attended.out, 0, Shape(n.sequence, n.batch, n.heads * context.scenario.model.mla.v_dim));
-  tape.push([=](Context& c, BufferId dy) { return c.builder.view(dy, 0, c.shape_of(attended.out)); });
+  const BufferId rows = context.builder.view(out, 0, Shape(n.sequence, n.batch, n.heads * context.scenario.model.mla.v_dim));
+  tape.push([=](Context& c, BufferId dy) { return c.builder.view(dy, 0, c.shape_of(out)); });
   return row_parallel(context, tape, weights.output, rows, "attention output");
 }
 

@@ -1,5 +1,8 @@
 #include "scenarios/lowering/mla_attention.h"
 
+#include <optional>
+#include <utility>
+
 #include "scenarios/lowering/linear.h"
 #include "scenarios/lowering/mla_projections.h"
 
@@ -45,21 +48,31 @@ PassedKeys keys_backward(Context& context, const Keys& keys, const Heads& d) {
 }
 
 MlaAttended attend_own(Context& context, const MlaParameters& weights, const Latents& latents) {
-  const Queries queries = project_queries(context, weights, latents.query);
-  const Keys keys = project_keys(context, weights, latents.keys);
+  Queries queries = project_queries(context, weights, latents.query);
+  Keys keys = project_keys(context, weights, latents.keys);
   const auto split = [](Context& c, const Queries& q, const Keys& k) {
     return split_keys(c, split_queries(c, q), k.up, k.rope, c.sizes.positions);
   };
   const Heads heads = split(context, queries, keys);
-  const Attended attended = attend(context, heads);
-  return {attended.out, [=](Context& c, BufferId dout) {
+  Attended attended = attend(context, heads);
+  const BufferId out = attended.out;
+  return {out, [=, weights = weights, queries = std::move(queries), keys = std::move(keys), attended = std::move(attended)](
+                   Context& c, BufferId dout) {
             const bool up_again = c.recompute().mla_up, attention_again = c.recompute().attention;
             const Phase before = c.phase;
             c.phase = Phase::recompute;
-            const Queries q = up_again ? project_queries(c, weights, c.kept(latents.query)) : queries;
-            const Keys k = up_again ? project_keys(c, weights, latents.keys) : keys;
+            std::optional<Queries> queries_again;
+            std::optional<Keys> keys_again;
+            if (up_again) {
+              queries_again = project_queries(c, weights, c.kept(latents.query));
+              keys_again = project_keys(c, weights, latents.keys);
+            }
+            const Queries& q = up_again ? *queries_again : queries;
+            const Keys& k = up_again ? *keys_again : keys;
             const Heads h = up_again || attention_again ? split(c, q, k) : heads;
-            const Attended a = attention_again ? attend(c, h) : attended;
+            std::optional<Attended> attended_again;
+            if (attention_again) attended_again = attend(c, h);
+            const Attended& a = attention_again ? *attended_again : attended;
             c.phase = before;
             const Heads d = a.backward(c, h, dout);
             const PassedKeys dkeys = keys_backward(c, k, d);

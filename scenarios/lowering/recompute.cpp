@@ -18,7 +18,7 @@ BufferId lower_again(Context& context, Tape& tape, const Module& module, BufferI
 BufferId checkpoint(Context& context, Tape& tape, const Module& module, BufferId x) {
   Tape dropped;
   const BufferId y = module(context, dropped, x);
-  tape.push([=](Context& c, BufferId dy) {
+  tape.push([x, module = module](Context& c, BufferId dy) {
     Tape again;
     lower_again(c, again, module, c.kept(x));
     return again.backward(c, dy);
@@ -32,7 +32,7 @@ BufferId recompute_output(Context& context, Tape& tape, const Module& producer, 
   const auto again = std::make_shared<Tape>();  // filled when the backward reaches the consumer
   tape.push([again](Context& c, BufferId dy) { return again->backward(c, dy); });
   const BufferId z = consumer(context, tape, y);
-  tape.push([=](Context& c, BufferId dz) {
+  tape.push([x, y, again, producer = producer](Context& c, BufferId dz) {
     *again = Tape();
     c.replace(y, lower_again(c, *again, producer, c.kept(x)));
     return dz;

@@ -43,7 +43,8 @@ StepSize lowered_size(const Scenario& scenario, const World& world, RankIndex ra
   const std::vector<Action> actions = one_by_one(shorter, micro_batches);
   DagBuilder builder;
   add_ranks_and_communicators(world, builder);
-  lower_rank(builder, shorter, world, rank, [&](StageProgram& program) { program.lower_step(actions); });
+  lower_rank(
+      builder, shorter, world, rank, [&](StageProgram& program) { program.lower_step(actions); }, blocks_of_sharded(shorter));
   return {static_cast<double>(builder.dag().tasks.size()), static_cast<double>(builder.dag().buffers.size())};
 }
 

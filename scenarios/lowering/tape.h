@@ -17,7 +17,11 @@ class Tape {
  public:
   using Step = std::function<BufferId(Context&, BufferId output_gradient)>;
 
-  void push(Step step) { steps_.push_back(std::move(step)); }
+  void push(Step step) {
+    constexpr std::size_t usual = 4;
+    if (steps_.empty()) steps_.reserve(usual);
+    steps_.push_back(std::move(step));
+  }
 
   BufferId backward(Context& context, BufferId output_gradient) const {
     BufferId gradient = output_gradient;

@@ -21,10 +21,10 @@ class PassInTurns {
     while (!is_done()) {
       if (recorded_.empty()) record(pieces_[next_++]);
       while (!recorded_.empty()) {
-        const Recorded next = std::move(recorded_.front());
-        recorded_.pop_front();
-        if (!next.lower) return;
-        context_.play(next);
+        const bool is_cut = std::holds_alternative<Recorded::Cut>(recorded_.front().what);
+        if (!is_cut) context_.play(recorded_.front());
+        recorded_.pop();
+        if (is_cut) return;
       }
     }
   }

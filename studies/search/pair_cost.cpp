@@ -173,7 +173,9 @@ PairCost PairCosts::measured(const Key& key, const Pair& pair) {
   builder.dag().devices = world->second.devices;
   builder.dag().links = world->second.links;
   add_ranks_and_communicators(world->second, builder);
-  lower_rank(builder, step, world->second, rank, [&](StageProgram& program) { program.lower_step(actions.all); });
+  lower_rank(
+      builder, step, world->second, rank, [&](StageProgram& program) { program.lower_step(actions.all); },
+      scenarios::blocks_of_sharded(step));
   Dag dag = builder.finish();
   const IdlePaths paths(dag, pair.scenario);
   const PassOfPair forward = find_pass(dag, actions.forward), backward = find_pass(dag, actions.backward);

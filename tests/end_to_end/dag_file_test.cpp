@@ -14,7 +14,7 @@
 #include "scenarios/mesh/world.h"
 #include "scenarios/reading/load.h"
 #include "sim/simulate.h"
-#include "tests/runtime/edges.h"
+#include "tests/end_to_end/same_dag.h"
 #include "tests/runtime/temporary_folder.h"
 #include "tests/traces/damaged_file.h"
 #include "traces/dag.pb.h"
@@ -41,32 +41,6 @@ Dag lowered(const std::string& overrides, Detail detail = Detail::sums) {
 }
 
 Dag small() { return lowered("model.layers=1 training.global_batch=1"); }
-
-template <typename T>
-bool same(const T& a, const T& b) {
-  if constexpr (Record<T>) {
-    return std::apply([&](auto... field) { return (same(a.*field, b.*field) && ...); }, fields_of<T>);
-  } else if constexpr (std::is_same_v<T, Operand>) {
-    return a.buffer == b.buffer && a.access() == b.access();
-  } else if constexpr (IsVector<T>::value) {
-    return std::ranges::equal(a, b, [](const auto& x, const auto& y) { return same(x, y); });
-  } else {
-    return a == b;
-  }
-}
-
-/// Task by task, so that a difference says where.
-void expect_same(const Dag& a, const Dag& b) {
-  ASSERT_EQ(a.tasks.size(), b.tasks.size());
-  for (TaskId id = 0; id < a.tasks.size(); ++id) ASSERT_TRUE(same(a.tasks[id], b.tasks[id])) << id;
-  ASSERT_EQ(a.buffers.size(), b.buffers.size());
-  for (BufferId id = 0; id < a.buffers.size(); ++id) ASSERT_TRUE(same(a.buffers[id], b.buffers[id])) << id;
-  EXPECT_TRUE(a.attributes == b.attributes);
-  EXPECT_TRUE(same(a, b));
-  EXPECT_EQ(edges_of(a), edges_of(b));
-  EXPECT_EQ(a.kernels.of_task, b.kernels.of_task);
-  EXPECT_EQ(a.kernels.first, b.kernels.first);
-}
 
 Dag written_and_read(const Dag& dag) {
   const TemporaryFolder folder;

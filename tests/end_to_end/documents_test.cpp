@@ -7,6 +7,7 @@
 
 #include "scenarios/lowering/lower.h"
 #include "scenarios/mesh/world.h"
+#include "scenarios/spec/model_flops.h"
 #include "scenarios/spec/packed_documents.h"
 #include "studies/step/executed_step.h"
 #include "studies/step/simulated_step.h"

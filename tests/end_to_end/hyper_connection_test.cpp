@@ -7,6 +7,7 @@
 
 #include "scenarios/lowering/lower.h"
 #include "scenarios/mesh/world.h"
+#include "scenarios/spec/model_flops.h"
 #include "scenarios/spec/parameter_count.h"
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"

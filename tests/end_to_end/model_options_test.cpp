@@ -4,6 +4,7 @@
 #include "runtime/dag/dag.h"
 #include "scenarios/lowering/lower.h"
 #include "scenarios/reading/load.h"
+#include "scenarios/spec/model_flops.h"
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "scenarios/lowering/lower.h"
+#include "scenarios/spec/model_flops.h"
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
 

@@ -1,14 +1,17 @@
 #include "runtime/base/parallel.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
+#include <chrono>
+#include <cstdlib>
 #include <numeric>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
-namespace tandem {
+namespace tandem::parallel_test {
 namespace {
 
 class Parallel : public testing::Test {
@@ -63,5 +66,81 @@ TEST_F(Parallel, ThrowsWhatTheLowestNumberThrewWhenAllIsDone) {
   EXPECT_EQ(sum, 99 * 100 / 2);
 }
 
+TEST_F(Parallel, DoesTheWorkWhereTheSystemGivesNoThreads) {
+  const auto work_without_threads = [] {
+    limit_threads(4);
+    const rlimit nothing_more{0, 0};
+    ::setrlimit(RLIMIT_AS, &nothing_more);
+    std::size_t sum = 0;
+    in_parallel(20, [&](std::size_t number) { sum += number; });
+    std::exit(sum == 190 ? 0 : 1);
+  };
+  EXPECT_EXIT(work_without_threads(), testing::ExitedWithCode(0), "");
+}
+
+TEST_F(Parallel, JoinsWhatIsMadeInOrderAndOneAtATime) {
+  for (const std::size_t threads : {1, 2, 5}) {
+    limit_threads(threads);
+    for (const std::size_t places : {1, 2, 7}) {
+      std::vector<std::size_t> at(places, 0), joined, expected(100);
+      std::vector<int> taken(places, 0);
+      std::atomic<int> joining = 0;
+      std::iota(expected.begin(), expected.end(), 1);
+      const auto make = [&](std::size_t number, std::size_t place) {
+        EXPECT_EQ(taken[place]++, 0);
+        if (number % 7 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
+        at[place] = number + 1;
+      };
+      const auto join = [&](std::size_t number, std::size_t place) {
+        EXPECT_EQ(++joining, 1);
+        EXPECT_EQ(at[place], number + 1);
+        joined.push_back(at[place]);
+        --joining;
+        --taken[place];
+      };
+      make_and_join(100, places, make, join);
+      EXPECT_EQ(joined, expected) << threads << " threads, " << places << " places";
+    }
+  }
+  make_and_join(
+      0, 1, [](auto...) { FAIL(); }, [](auto...) { FAIL(); });
+}
+
+TEST_F(Parallel, MakesAtTheSameTime) {
+  limit_threads(3);
+  std::atomic<int> there = 0;
+  const auto wait_for_others = [&](auto...) {
+    ++there;
+    while (there < 3) std::this_thread::yield();
+  };
+  make_and_join(3, 4, wait_for_others, [](auto...) {});
+  EXPECT_EQ(there, 3);
+}
+
+TEST_F(Parallel, JoinsNothingAfterTheFirstNumberThatThrows) {
+  for (const std::size_t threads : {1, 2, 5}) {
+    limit_threads(threads);
+    for (const bool where_made : {true, false}) {
+      std::size_t joined = 0;
+      const auto fail = [](std::size_t number) { throw std::runtime_error(std::to_string(number)); };
+      const auto make = [&](std::size_t number, auto) {
+        if (number == 40) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        if (number > 40 || (number == 40 && where_made)) fail(number);
+      };
+      const auto join = [&](std::size_t number, auto) {
+        if (number == 40) fail(number);
+        ++joined;
+      };
+      try {
+        make_and_join(100, threads + 1, make, join);
+        FAIL();
+      } catch (const std::runtime_error& error) {
+        EXPECT_STREQ(error.what(), "40");
+      }
+      EXPECT_EQ(joined, 40);
+    }
+  }
+}
+
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::parallel_test
