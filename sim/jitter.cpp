@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "runtime/executor.h"
+#include "sim/arrival_plan.h"
 #include "sim/child_process.h"
 #include "sim/simgrid_backend.h"
 
@@ -25,8 +27,8 @@ struct Sums {
 
 ArrivalPilots draw_pilots(const Dag& dag, StepCosts& costs, const Variation& variation, std::uint64_t seed, std::size_t jobs) {
   constexpr std::uint64_t first_pilot = std::uint64_t{1} << 32;  // no draw of the caller's
-  ArrivalPilots pilots{.undisturbed = simulate(dag).timeline};
-  const std::size_t arrivals = first_arrivals(dag).back();
+  ArrivalPilots pilots{.plan = ArrivalPlan(dag), .undisturbed = simulate(dag).timeline};
+  const std::size_t arrivals = pilots.plan.first_arrival.back();
   const std::size_t lanes = std::max<std::size_t>(1, jobs);
   SharedDoubles shared(lanes * arrivals);
   const auto of_pilot = [&](std::size_t number) { return shared.values().subspan(number % lanes * arrivals, arrivals); };
@@ -55,21 +57,16 @@ ArrivalPilots draw_pilots(const Dag& dag, StepCosts& costs, const Variation& var
 
 }  // namespace
 
-std::vector<std::size_t> first_arrivals(const Dag& dag) {
-  std::vector<std::size_t> first{0};
-  for (TaskId id = 0; id < dag.tasks.size(); ++id)
-    first.push_back(first.back() + std::max<std::size_t>(1, dag.graph.successors(id).size()));
-  return first;
-}
-
-double lognormal(double coefficient, double z) {
-  if (coefficient == 0) return 1;
-  const double variance = std::log1p(coefficient * coefficient);
-  return std::exp(std::sqrt(variance) * z - variance / 2);
-}
+JitterDraw::JitterDraw(const Variation& variation, std::uint64_t seed, std::uint64_t draw)
+    : variation_(variation),
+      key_{seed, draw},
+      kernels_(key_.with(of_kernel)),
+      communication_(key_.with(of_communication)),
+      kernel_factor_(variation.kernel),
+      communication_factor_(variation.communication) {}
 
 double JitterDraw::kernel(std::uint32_t world_rank, TaskId task) const {
-  return lognormal(variation_.kernel, key_.with(of_kernel).with(world_rank).with(task).normal());
+  return variation_.kernel == 0 ? 1 : kernel_factor_(kernels_.with(world_rank).with(task).normal());
 }
 
 double JitterDraw::rank(std::uint32_t world_rank) const {
@@ -77,7 +74,7 @@ double JitterDraw::rank(std::uint32_t world_rank) const {
 }
 
 double JitterDraw::communication(std::uint32_t world_rank, TaskId task) const {
-  return lognormal(variation_.communication, key_.with(of_communication).with(world_rank).with(task).normal());
+  return variation_.communication == 0 ? 1 : communication_factor_(communication_.with(world_rank).with(task).normal());
 }
 
 RandomKey JitterDraw::peers(std::uint32_t world_rank, CommunicatorId communicator) const {
@@ -90,13 +87,14 @@ namespace {
 std::vector<Seconds> drawn(const Dag& dag, const Variation& variation, const Draws& draws, std::size_t width,
                            const std::function<void(const SimGridBackend&, const Timeline&, std::span<double>)>& measure) {
   StepCosts costs(dag);
-  ArrivalPilots pilots;
+  std::optional<ArrivalPilots> pilots;
   if (std::ranges::any_of(dag.ranks, [](const Rank& rank) { return rank.count > 1; }))
     pilots = draw_pilots(dag, costs, variation, draws.seed, draws.jobs);
   SharedDoubles results(draws.count * width);
   const std::span<double> values = results.values();
   const auto draw = [&](std::size_t number) {
-    SimGridBackend backend(Collectives::fluid, {}, JitterDraw(variation, draws.seed, number), &pilots, &costs);
+    SimGridBackend backend(Collectives::fluid, {}, JitterDraw(variation, draws.seed, number), pilots ? &*pilots : nullptr,
+                           &costs);
     const Timeline timeline = execute(dag, backend);
     measure(backend, timeline, values.subspan(number * width, width));
   };

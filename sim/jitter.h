@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -25,12 +27,22 @@ struct Variation {
 };
 
 /// exp(s z - s^2 / 2) with s^2 = log(1 + c^2): lognormal of mean 1 and coefficient of variation c, where z is standard normal.
-double lognormal(double coefficient, double z);
+class Lognormal {
+ public:
+  explicit Lognormal(double coefficient)
+      : is_one_(coefficient == 0), variance_(std::log1p(coefficient * coefficient)), deviation_(std::sqrt(variance_)) {}
+  double operator()(double z) const { return is_one_ ? 1 : std::exp(deviation_ * z - variance_ / 2); }
+
+ private:
+  bool is_one_;
+  double variance_, deviation_;
+};
+inline double lognormal(double coefficient, double z) { return Lognormal(coefficient)(z); }
 
 /// The random numbers of one step: factors of times, the same however many steps are drawn at once and in which order.
 class JitterDraw {
  public:
-  JitterDraw(const Variation& variation, std::uint64_t seed, std::uint64_t draw) : variation_(variation), key_{seed, draw} {}
+  JitterDraw(const Variation& variation, std::uint64_t seed, std::uint64_t draw);
 
   const Variation& variation() const { return variation_; }
   double kernel(std::uint32_t world_rank, TaskId task) const;
@@ -42,23 +54,11 @@ class JitterDraw {
  private:
   Variation variation_;
   RandomKey key_;
-};
-
-/// Holds what draws that were made before tell of when the members of collectives arrive. Arrivals are numbered by task, and of
-/// each task by its successors; one that has none arrives at the end of the step.
-struct ArrivalPilots {
-  struct Moments {
-    Seconds mean = 0;
-    double variance = 0;
-  };
-  Timeline undisturbed;
-  std::vector<Moments> excess{};  ///< by arrival; empty in a pilot itself
+  RandomKey kernels_, communication_;
+  Lognormal kernel_factor_, communication_factor_;
 };
 
 inline constexpr std::size_t pilot_draws = 64;
-
-/// Returns the number of each task's first arrival and, as the last entry, how many arrivals there are.
-std::vector<std::size_t> first_arrivals(const Dag& dag);
 
 /// Returns step times with jitter, one for each draw from 0 on, `jobs` simulated at a time, each in a child of its own. For a
 /// multi-step DAG, the times are those of all its steps together. `ended` is told how many draws have ended. A folded DAG is
