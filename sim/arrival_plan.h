@@ -34,7 +34,8 @@ struct ArrivalPilots {
   };
   ArrivalPlan plan;
   Timeline undisturbed;
-  std::vector<Moments> excess{};  ///< by arrival; empty in a pilot itself
+  std::vector<Moments> excess{};  ///< by arrival; empty in the first pilots themselves
+  bool are_wanted = false;        ///< a draw is to tell of its arrivals, too
 };
 
 }  // namespace tandem::sim

@@ -45,13 +45,8 @@ void Arrivals::Sum::scale_lasting(double factor) {
 }
 
 Arrivals::Arrivals(const Dag& dag, const JitterDraw& draw, const ArrivalPilots& pilots)
-    : dag_(dag),
-      draw_(draw),
-      pilots_(pilots),
-      is_pilot_(pilots.excess.empty()),
-      spans_(pilots.plan.spans),
-      tasks_(dag.tasks.size()) {
-  if (is_pilot_) excesses_.assign(pilots.plan.first_arrival.back(), std::numeric_limits<double>::quiet_NaN());
+    : dag_(dag), draw_(draw), pilots_(pilots), spans_(pilots.plan.spans), tasks_(dag.tasks.size()) {
+  if (pilots.are_wanted) excesses_.assign(pilots.plan.first_arrival.back(), std::numeric_limits<double>::quiet_NaN());
 }
 
 void Arrivals::await(TaskState& by, const Awaited& awaited) {
@@ -169,7 +164,8 @@ Seconds Arrivals::met(TaskId task, const Awaited& awaited, CommunicatorId commun
       const Seconds excess = awaited.late - in_common;
       sum_.part.own -= known - excess;
       known = excess;
-      is_pilot_ ? static_cast<void>(excesses_[awaited.arrival] = sum_.part.own) : correct(sum_, awaited.arrival);
+      if (pilots_.are_wanted) excesses_[awaited.arrival] = sum_.part.own;
+      correct(sum_, awaited.arrival);
     }
     if (const std::size_t groups = apart_[level].groups / next; groups > 1) {
       sum_.part.own = std::max(sum_.part.own, latest_excess(sum_, groups - 1, task, communicator, level));
@@ -209,6 +205,7 @@ void Arrivals::find_apart(const LateHistory& history, CommunicatorId communicato
 
 /// Gives the sum the mean and variance that the pilots found, divided among its shares as before.
 void Arrivals::correct(Sum& sum, ArrivalId arrival) const {
+  if (pilots_.excess.empty()) return;
   const ArrivalPilots::Moments& found = pilots_.excess[arrival];
   const double all = sum.lasting_variance() + sum.part.variance;
   sum.part.mean = found.mean;

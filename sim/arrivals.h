@@ -41,9 +41,9 @@ namespace tandem::sim {
 ///
 /// Sums along one path miss what the latest of several nearly critical paths is late by: of four pipeline stages, half of the
 /// excess. So the mean and the variance of what the groups that meet last differ by are not these sums' where pilots have been:
-/// draws before, of which each tells when its one member arrived against the undisturbed step (`ArrivalPilots`). The share of the
-/// variance that lasts is still the sums'. Pilots are of any member: what a collective that runs beside kernels takes from those
-/// of the last member, for whom alone it begins at once, is missing.
+/// draws before, of which each tells when its one member arrived against the undisturbed step (`ArrivalPilots`), the second half
+/// of them with what the first half told. The share of the variance that lasts is still the sums'. Pilots are of any member: what
+/// a collective that runs beside kernels takes from those of the last member, for whom alone it begins at once, is missing.
 class Arrivals {
  public:
   /// All must outlive it.
@@ -107,8 +107,7 @@ class Arrivals {
   const Dag& dag_;
   JitterDraw draw_;
   const ArrivalPilots& pilots_;
-  const bool is_pilot_;
-  std::vector<double> excesses_;
+  std::vector<double> excesses_;  ///< by arrival, of a pilot
   Seconds end_of_step_ = 0;
   RankSpans spans_;
   LateHistories histories_;

@@ -20,38 +20,85 @@ enum Drawn : std::uint64_t {
   of_peers
 };
 
-/// The sums of the values that were not NaN, and of their squares.
+/// Draws that one process makes, one after the other: neither the process nor its memory need be made anew for each. Their last
+/// digits depend on those before, so it is as many whatever is done at a time.
+constexpr std::size_t draws_of_child = 4;
+
+struct Drawing {
+  const Dag& dag;
+  const Variation& variation;
+  std::uint64_t seed;
+  StepCosts& costs;
+  const ArrivalPilots* pilots;
+  std::size_t jobs;
+};
+using Measure = std::function<void(std::size_t number, const SimGridBackend&, const Timeline&)>;
+
+/// Makes the draws from `first` on, so many, and has the children measure each by its number, which starts at 0. `ended` is told
+/// in the parent how many have ended, child by child in their order, and of a child's before the one that is later by `jobs`
+/// begins.
+void draw_in_children(const Drawing& drawing, std::uint64_t first, std::size_t count, const Measure& measure,
+                      const std::function<void(std::size_t)>& ended) {
+  const auto work = [&](std::size_t child) {
+    std::optional<FluidNetwork> network;
+    for (std::size_t number = child * draws_of_child; number < std::min(count, (child + 1) * draws_of_child); ++number) {
+      SimGridBackend backend(Collectives::fluid, {}, JitterDraw(drawing.variation, drawing.seed, first + number), drawing.pilots,
+                             &drawing.costs, &network);
+      measure(number, backend, execute(drawing.dag, backend));
+    }
+  };
+  run_in_children((count + draws_of_child - 1) / draws_of_child, drawing.jobs, work,
+                  [&](std::size_t child) { ended(std::min(count, (child + 1) * draws_of_child)); });
+}
+
+/// The sums of values, and of their squares.
 struct Sums {
   double count = 0, values = 0, squares = 0;
+
+  void add(const Sums& other) {
+    count += other.count;
+    values += other.values;
+    squares += other.squares;
+  }
 };
 
-ArrivalPilots draw_pilots(const Dag& dag, StepCosts& costs, const Variation& variation, std::uint64_t seed, std::size_t jobs) {
-  constexpr std::uint64_t first_pilot = std::uint64_t{1} << 32;  // no draw of the caller's
-  ArrivalPilots pilots{.plan = ArrivalPlan(dag), .undisturbed = simulate(dag).timeline};
-  const std::size_t arrivals = pilots.plan.first_arrival.back();
-  const std::size_t lanes = std::max<std::size_t>(1, jobs);
-  SharedDoubles shared(lanes * arrivals);
-  const auto of_pilot = [&](std::size_t number) { return shared.values().subspan(number % lanes * arrivals, arrivals); };
-  std::vector<Sums> sums(arrivals);
-  const auto draw = [&](std::size_t number) {
-    SimGridBackend backend(Collectives::fluid, {}, JitterDraw(variation, seed, first_pilot + number), &pilots, &costs);
-    execute(dag, backend);
-    std::ranges::copy(backend.arrival_excesses(), of_pilot(number).begin());
-  };
-  run_in_children(pilot_draws, jobs, draw, [&](std::size_t number) {
-    const std::span<const double> excesses = of_pilot(number);
-    for (std::size_t i = 0; i < arrivals; ++i) {
-      if (std::isnan(excesses[i])) continue;
-      ++sums[i].count;
-      sums[i].values += excesses[i];
-      sums[i].squares += excesses[i] * excesses[i];
-    }
-  });
+/// Gives the pilots the moments of the sums.
+void set_moments(ArrivalPilots& pilots, const std::vector<Sums>& sums) {
+  pilots.excess.clear();
   for (const Sums& sum : sums) {
     const double mean = sum.count > 0 ? sum.values / sum.count : 0;
     const double variance = sum.count > 1 ? (sum.squares - sum.count * mean * mean) / (sum.count - 1) : 0;
     pilots.excess.push_back({mean, std::max(0.0, variance)});
   }
+}
+
+ArrivalPilots draw_pilots(const Drawing& drawing) {
+  constexpr std::uint64_t first_pilot = std::uint64_t{1} << 32;  // no draw of the caller's
+  ArrivalPilots pilots{
+      .plan = ArrivalPlan(drawing.dag), .undisturbed = simulate(drawing.dag).timeline, .excess = {}, .are_wanted = true};
+  const std::size_t arrivals = pilots.plan.first_arrival.back();
+  const std::size_t lanes = std::max<std::size_t>(1, drawing.jobs);
+  Shared<Sums> shared(lanes * arrivals);
+  const auto of_child = [&](std::size_t child) { return shared.values().subspan(child % lanes * arrivals, arrivals); };
+  const auto measure = [&](std::size_t number, const SimGridBackend& backend, const Timeline&) {
+    const std::span<Sums> of_these = of_child(number / draws_of_child);
+    if (number % draws_of_child == 0) std::ranges::fill(of_these, Sums{});
+    const std::vector<double>& excesses = backend.arrival_excesses();
+    for (std::size_t i = 0; i < arrivals; ++i)
+      if (!std::isnan(excesses[i])) of_these[i].add({1, excesses[i], excesses[i] * excesses[i]});
+  };
+  std::vector<Sums> sums(arrivals);
+  const auto add_up = [&](std::size_t ended) {
+    const std::span<const Sums> of_these = of_child((ended - 1) / draws_of_child);
+    for (std::size_t i = 0; i < arrivals; ++i) sums[i].add(of_these[i]);
+  };
+  Drawing drawing_pilots = drawing;
+  drawing_pilots.pilots = &pilots;
+  for (std::size_t round = 0; round < pilot_rounds; ++round) {
+    draw_in_children(drawing_pilots, first_pilot + round * pilots_of_round, pilots_of_round, measure, add_up);
+    set_moments(pilots, sums);
+  }
+  pilots.are_wanted = false;
   return pilots;
 }
 
@@ -83,23 +130,21 @@ RandomKey JitterDraw::peers(std::uint32_t world_rank, CommunicatorId communicato
 
 namespace {
 
-/// Draws steps, each in a child of its own, and returns `width` values of each, which `measure` writes.
+/// Draws steps and returns `width` values of each, which `measure` writes.
 std::vector<Seconds> drawn(const Dag& dag, const Variation& variation, const Draws& draws, std::size_t width,
                            const std::function<void(const SimGridBackend&, const Timeline&, std::span<double>)>& measure) {
   StepCosts costs(dag);
+  Drawing drawing{dag, variation, draws.seed, costs, nullptr, draws.jobs};
   std::optional<ArrivalPilots> pilots;
   if (std::ranges::any_of(dag.ranks, [](const Rank& rank) { return rank.count > 1; }))
-    pilots = draw_pilots(dag, costs, variation, draws.seed, draws.jobs);
+    drawing.pilots = &pilots.emplace(draw_pilots(drawing));
   SharedDoubles results(draws.count * width);
   const std::span<double> values = results.values();
-  const auto draw = [&](std::size_t number) {
-    SimGridBackend backend(Collectives::fluid, {}, JitterDraw(variation, draws.seed, number), pilots ? &*pilots : nullptr,
-                           &costs);
-    const Timeline timeline = execute(dag, backend);
+  const auto measure_one = [&](std::size_t number, const SimGridBackend& backend, const Timeline& timeline) {
     measure(backend, timeline, values.subspan(number * width, width));
   };
-  run_in_children(draws.count, draws.jobs, draw, [&](std::size_t number) {
-    if (draws.ended) draws.ended(number + 1);
+  draw_in_children(drawing, 0, draws.count, measure_one, [&](std::size_t ended) {
+    if (draws.ended) draws.ended(ended);
   });
   return {values.begin(), values.end()};
 }

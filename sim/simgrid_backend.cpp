@@ -43,8 +43,10 @@ void SimGridBackend::prepare(const Dag& dag, Completions& completions) {
     }
   }
   links_ = faster_links(dag.links, speedup_);
+  FluidNetwork::Callbacks callbacks{flow_ended, [this] { report_endings(); }};
+  if (network_) return network_->begin_anew(std::move(callbacks));
   network_.emplace(links_, dag.communicators, steps_ ? StepPlayer::lanes(dag) : dag.ranks.size() * stream_count,
-                   FluidNetwork::Callbacks{flow_ended, [this] { report_endings(); }});
+                   std::move(callbacks));
 }
 
 void SimGridBackend::start(std::span<const TaskId> unit) { host_ ? begin_when_issued(unit.front()) : begin(unit.front()); }
