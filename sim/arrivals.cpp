@@ -6,6 +6,8 @@
 #include <numbers>
 #include <utility>
 
+#include "runtime/base/fetch_ahead.h"
+
 namespace tandem::sim {
 namespace {
 
@@ -64,11 +66,15 @@ void Arrivals::await(TaskState& by, const Awaited& awaited) {
 
 void Arrivals::ended(std::span<const TaskId> unit, Seconds date) {
   for (const TaskId id : unit) {
+    fetch_ahead(pilots_.undisturbed.end, id);
+    fetch_ahead(pilots_.plan.first_arrival, id);
     const LateHistories::Holder history = std::move(tasks_[id].history);
     Awaited awaited{date, date - pilots_.undisturbed.end[id], pilots_.plan.first_arrival[id], history};
     const std::span<const TaskId> successors = dag_.graph.successors(id);
     for (const TaskId next : successors) {
       TaskState& state = tasks_[next];
+      fetch_ahead(tasks_, next);
+      fetch_ahead(pilots_.plan.memberships, next);
       state.ready = date;
       state.history = history;
       if (pilots_.plan.memberships[next].first_on_rank != no_id) await(state, awaited);

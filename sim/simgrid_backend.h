@@ -85,6 +85,7 @@ class SimGridBackend final : public Backend {
   std::optional<Arrivals> arrivals_;  ///< with jitter, of a folded DAG
   std::vector<Seconds> begins_;       ///< by first task of a unit that has met: when its last member is there
   std::vector<double> rank_factor_;   ///< with jitter, by rank
+  std::vector<double> factor_;        ///< with jitter, of what communicates, by lane
   /// The date of the ending that is reported. The end of a kernel that nothing slows is exactly its start plus its duration;
   /// SimGrid's clock is a sum of steps, and owes us no exactness.
   Seconds now_ = 0;
@@ -93,6 +94,7 @@ class SimGridBackend final : public Backend {
   void begin_kernel(TaskId id);
   bool awaits_members(TaskId id);
   double communication_factor(TaskId id) const;
+  std::size_t lane_of(TaskId id) const;
   void begin_when_issued(TaskId id);
   void report(const Ending& ending);
   bool has_ended(const Ending& ending);
