@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "runtime/base/fetch_ahead.h"
 #include "runtime/plan/issue_order.h"
 
 namespace tandem {
@@ -48,6 +49,8 @@ class Run final : public Completions {
   void ended(TaskId task, Seconds start, Seconds end) override {
     const std::scoped_lock lock(mutex_);
     for (const TaskId id : dag_.unit_of(task)) {
+      fetch_ahead(timeline_.start, id);
+      fetch_ahead(timeline_.end, id);
       timeline_.start[id] = start;
       timeline_.end[id] = end;
       --left_;
@@ -56,6 +59,8 @@ class Run final : public Completions {
     if (ahead_) return;
     for (const TaskId id : dag_.unit_of(task)) {
       for (const TaskId next : dag_.graph.successors(id)) {
+        fetch_ahead(waiting_for_, next);
+        fetch_ahead(dag_.tasks, next);
         if (--waiting_for_[next] == 0) release(next);
       }
     }

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <numbers>
+#include <utility>
+
+#include "runtime/base/fetch_ahead.h"
 
 namespace tandem::sim {
 namespace {
@@ -34,203 +36,192 @@ Seconds excess_of(double z, Seconds deviation, Seconds undisturbed) {
 
 }  // namespace
 
-double Arrivals::Part::lasting_variance() const {
+double Arrivals::Sum::lasting_variance() const {
   double sum = 0;
-  for (const auto& [of_rank, deviation] : lasting) sum += square(deviation);
+  for (const LastingDeviation& one : lasting) sum += square(one.deviation);
   return sum;
 }
 
-void Arrivals::Part::add(const Part& other) {
-  undisturbed += other.undisturbed;
-  own += other.own;
-  mean += other.mean;
-  variance += other.variance;
-  is_of_several |= other.is_of_several || (rank != no_id && other.rank != no_id && rank != other.rank);
-  if (rank == no_id) rank = other.rank;
-  for (const auto& [of_rank, deviation] : other.lasting) {
-    const auto found = std::ranges::find(lasting, of_rank, &std::pair<RankIndex, Seconds>::first);
-    found == lasting.end() ? static_cast<void>(lasting.emplace_back(of_rank, deviation))
-                           : static_cast<void>(found->second += deviation);
-  }
+void Arrivals::Sum::scale_lasting(double factor) {
+  for (LastingDeviation& one : lasting) one.deviation *= factor;
 }
 
 Arrivals::Arrivals(const Dag& dag, const JitterDraw& draw, const ArrivalPilots& pilots)
-    : dag_(dag),
-      draw_(draw),
-      pilots_(pilots),
-      first_arrival_(first_arrivals(dag)),
-      excesses_(first_arrival_.back(), std::numeric_limits<double>::quiet_NaN()),
-      spans_(dag),
-      ready_(dag.tasks.size(), 0),
-      history_(dag.tasks.size()),
-      awaited_(dag.tasks.size()) {
-  for (GroupId group = 0; group < dag.groups.size(); ++group) {
-    double ranks = 0;
-    for (const TaskId task : dag.members_of(group)) ranks += dag.ranks[dag.tasks[task].rank].count;
-    members_of_world_.push_back(ranks);
+    : dag_(dag), draw_(draw), pilots_(pilots), spans_(pilots.plan.spans), tasks_(dag.tasks.size()) {
+  if (pilots.are_wanted) excesses_.assign(pilots.plan.first_arrival.back(), std::numeric_limits<double>::quiet_NaN());
+}
+
+void Arrivals::await(TaskState& by, const Awaited& awaited) {
+  auto place = static_cast<std::uint32_t>(awaited_.size());
+  if (free_awaited_.empty()) {
+    awaited_.push_back(awaited);
+  } else {
+    place = free_awaited_.back();
+    free_awaited_.pop_back();
+    awaited_[place] = awaited;
   }
+  (by.first_awaited == no_id ? by.first_awaited : awaited_[by.last_awaited].next) = place;
+  by.last_awaited = place;
 }
 
 void Arrivals::ended(std::span<const TaskId> unit, Seconds date) {
   for (const TaskId id : unit) {
-    Awaited awaited{date, date - pilots_.undisturbed.end[id], first_arrival_[id], history_[id]};
-    for (const TaskId next : dag_.graph.successors(id)) {
-      ready_[next] = date;
-      history_[next] = history_[id];
-      if (is_communication(dag_.tasks[next].op)) awaited_[next].push_back(awaited);
+    fetch_ahead(pilots_.undisturbed.end, id);
+    fetch_ahead(pilots_.plan.first_arrival, id);
+    const LateHistories::Holder history = std::move(tasks_[id].history);
+    Awaited awaited{date, date - pilots_.undisturbed.end[id], pilots_.plan.first_arrival[id], history};
+    const std::span<const TaskId> successors = dag_.graph.successors(id);
+    for (const TaskId next : successors) {
+      TaskState& state = tasks_[next];
+      fetch_ahead(tasks_, next);
+      fetch_ahead(pilots_.plan.memberships, next);
+      state.ready = date;
+      state.history = history;
+      if (pilots_.plan.memberships[next].first_on_rank != no_id) await(state, awaited);
       ++awaited.arrival;
     }
-    if (dag_.graph.successors(id).empty()) {
-      const Meeting meeting = met(id, awaited, whole_class, dag_.ranks[dag_.tasks[id].rank].count);
-      end_of_step_ = std::max(end_of_step_, date + meeting.delay);
-    }
+    if (successors.empty())
+      end_of_step_ = std::max(end_of_step_, date + met(id, awaited, whole_class, dag_.ranks[dag_.tasks[id].rank].count));
   }
-  for (const TaskId id : unit) history_[id].reset();
 }
 
 void Arrivals::waited_for_host(TaskId task, Seconds issued) {
-  if (issued <= ready_[task]) return;
-  ready_[task] = issued;
-  history_[task].reset();
+  TaskState& state = tasks_[task];
+  if (issued <= state.ready) return;
+  state.ready = issued;
+  state.history = {};
   const Seconds late = std::max(0.0, issued - pilots_.undisturbed.start[task]);
-  if (late > 0) history_[task] = std::make_shared<History>(History{late, {}});
-  if (is_communication(dag_.tasks[task].op)) awaited_[task].push_back({issued, 0, 0, nullptr});
-}
-
-Arrivals::History& Arrivals::own_history(TaskId task) {
-  std::shared_ptr<History>& history = history_[task];
-  if (!history) {
-    history = std::make_shared<History>();
-  } else if (history.use_count() > 1) {
-    history = std::make_shared<History>(*history);
-  }
-  return *history;
-}
-
-Arrivals::Part& Arrivals::part(History& history, SpanId span) {
-  std::vector<Part>& parts = history.parts;
-  const auto place =
-      std::ranges::find_if(parts, [&](const Part& p) { return p.span == span || spans_.size(p.span) > spans_.size(span); });
-  if (place != parts.end() && place->span == span) return *place;
-  return *parts.insert(place, Part{.span = span});
+  if (late > 0) histories_.own(state.history).base = late;
+  if (is_communication(dag_.tasks[task].op)) await(state, {issued, 0, 0, {}});
 }
 
 void Arrivals::compute(TaskId task, Seconds undisturbed, Seconds time) {
   const Variation& variation = draw_.variation();
-  Part kernel{.undisturbed = undisturbed,
-              .own = time - undisturbed,
-              .variance = square(variation.kernel * undisturbed),
-              .rank = dag_.tasks[task].rank};
-  if (variation.rank > 0) kernel.lasting.emplace_back(dag_.tasks[task].rank, variation.rank * undisturbed);
-  part(own_history(task), RankSpans::one).add(kernel);
+  const RankIndex rank = dag_.tasks[task].rank;
+  const LastingDeviation lasting{rank, variation.rank * undisturbed};
+  histories_.own(tasks_[task].history)
+      .add({.undisturbed = undisturbed,
+            .own = time - undisturbed,
+            .variance = square(variation.kernel * undisturbed),
+            .rank = rank},
+           {&lasting, variation.rank > 0 ? 1U : 0U}, spans_);
 }
 
 void Arrivals::communicate(std::span<const TaskId> unit, Seconds undisturbed, Seconds time) {
   const CommunicatorId communicator = dag_.groups[dag_.tasks[unit.front()].group].communicator;
   // Members of different classes are the two stages of a pair; members of one class then belong to different pipelines.
   const bool alike = std::ranges::all_of(unit, [&](TaskId id) { return dag_.tasks[id].rank == dag_.tasks[unit.front()].rank; });
-  History& history = own_history(unit.front());
-  part(history, alike ? spans_.of(communicator) : RankSpans::one)
-      .add({.undisturbed = undisturbed,
-            .own = time - undisturbed,
-            .variance = square(draw_.variation().communication * undisturbed)});
-  for (const TaskId id : unit.subspan(1)) history_[id] = history_[unit.front()];
+  LateHistories::Holder& history = tasks_[unit.front()].history;
+  histories_.own(history).add({.span = alike ? spans_.of(communicator) : RankSpans::one,
+                               .undisturbed = undisturbed,
+                               .own = time - undisturbed,
+                               .variance = square(draw_.variation().communication * undisturbed)},
+                              {}, spans_);
+  for (const TaskId id : unit.subspan(1)) tasks_[id].history = history;
 }
 
 Seconds Arrivals::meet(std::span<const TaskId> unit, Seconds now) {
-  const GroupId group = dag_.tasks[unit.front()].group;
-  const CommunicatorId communicator = dag_.groups[group].communicator;
-  const auto members = static_cast<double>(dag_.communicators[communicator].members.size());
-  struct OnRank {
-    TaskId first = no_id;
-    double tasks = 0;  // a rank of a class that sends to its own class is there as both
-  };
-  std::map<RankIndex, OnRank> on_ranks;
-  for (const TaskId id : unit) {
-    OnRank& on_rank = on_ranks.try_emplace(dag_.tasks[id].rank, OnRank{.first = id}).first->second;
-    ++on_rank.tasks;
-  }
+  const CommunicatorId communicator = dag_.groups[dag_.tasks[unit.front()].group].communicator;
   Seconds start = -1;
-  std::shared_ptr<History> after;
   for (const TaskId id : unit) {
-    const RankIndex rank = dag_.tasks[id].rank;
-    const OnRank& on_rank = on_ranks[rank];
-    const double alike = members * on_rank.tasks * dag_.ranks[rank].count / members_of_world_[group];
-    for (const Awaited& awaited : awaited_[id]) {
-      Meeting meeting = met(on_rank.first, awaited, communicator, static_cast<std::size_t>(std::lround(alike)));
-      const Seconds arrival = awaited.end + meeting.delay;
+    TaskState& state = tasks_[id];
+    const ArrivalPlan::Membership& membership = pilots_.plan.memberships[id];
+    for (std::uint32_t place = state.first_awaited; place != no_id; place = awaited_[place].next) {
+      Awaited& awaited = awaited_[place];
+      const Seconds arrival = awaited.end + met(membership.first_on_rank, awaited, communicator, membership.alike);
+      awaited.history = {};
+      free_awaited_.push_back(place);
       if (arrival <= start) continue;
       start = arrival;
-      after = std::make_shared<History>(std::move(meeting.after));
+      std::swap(after_, after_last_);
     }
-    std::vector<Awaited>().swap(awaited_[id]);
+    state.first_awaited = no_id;
   }
-  for (const TaskId id : unit) history_[id] = after;
+  const LateHistories::Holder after = start < 0 ? LateHistories::Holder() : histories_.copy_of(after_last_);
+  for (const TaskId id : unit) tasks_[id].history = after;
   return std::max(start, now);
 }
 
-Arrivals::Meeting Arrivals::met(TaskId task, const Awaited& awaited, CommunicatorId communicator, std::size_t members) {
-  Meeting meeting;
-  if (!awaited.history) return meeting;
-  const History& history = *awaited.history;
-  if (members < 2) return {0, history};
-  meeting.after.base = history.base;
-  std::vector<std::pair<std::size_t, const Part*>> apart;  // groups of members that have such a part in common
+/// Leaves the history that members have once they have met in `after_`, and returns how much later than the simulated one the
+/// last of them arrives.
+Seconds Arrivals::met(TaskId task, const Awaited& awaited, CommunicatorId communicator, std::size_t members) {
+  after_.clear();
+  if (!awaited.history) return 0;
+  const LateHistory& history = *awaited.history;
+  if (members < 2) {
+    after_ = history;
+    return 0;
+  }
+  after_.base = history.base;
   SpanId span = communicator == whole_class ? RankSpans::one : spans_.of(communicator);
   Seconds in_common = history.base;
-  for (const Part& part : history.parts) {
+  find_apart(history, communicator, members, in_common, span);
+  if (apart_.empty()) return 0;
+
+  const auto first = history.lasting(apart_.front().part);
+  sum_.part = history.part(apart_.front().part);
+  sum_.lasting.assign(first.begin(), first.end());
+  Seconds known = sum_.part.own;
+  for (std::size_t level = 0; level < apart_.size(); ++level) {
+    const bool is_last = level + 1 == apart_.size();
+    const std::size_t next = is_last ? 1 : apart_[level + 1].groups;
+    if (is_last && sum_.part.is_of_several) {
+      // What is late along the path by less than it is against the undisturbed step had time to spare there.
+      const Seconds excess = awaited.late - in_common;
+      sum_.part.own -= known - excess;
+      known = excess;
+      if (pilots_.are_wanted) excesses_[awaited.arrival] = sum_.part.own;
+      correct(sum_, awaited.arrival);
+    }
+    if (const std::size_t groups = apart_[level].groups / next; groups > 1) {
+      sum_.part.own = std::max(sum_.part.own, latest_excess(sum_, groups - 1, task, communicator, level));
+      become_largest(sum_, groups);
+    }
+    if (is_last) break;
+    const LatePart& other = history.part(apart_[level + 1].part);
+    add(sum_.part, other);
+    add(sum_.lasting, history.lasting(apart_[level + 1].part));
+    known += other.own;
+  }
+  const Seconds delay = std::max(0.0, sum_.part.own - known);
+  sum_.part.span = span;
+  after_.add(sum_.part, sum_.lasting, spans_);
+  return delay;
+}
+
+/// Sorts the parts into those that all members have in common, which stay as they are in `after_`, and the others, from the most
+/// groups down. `span` comes to be that of all that have met.
+void Arrivals::find_apart(const LateHistory& history, CommunicatorId communicator, std::size_t members, Seconds& in_common,
+                          SpanId& span) {
+  apart_.clear();
+  for (std::size_t at = 0; at < history.size(); ++at) {
+    const LatePart& part = history.part(at);
     const std::size_t alike = communicator == whole_class ? spans_.size(part.span) : spans_.in_common(part.span, communicator);
     const std::size_t groups = members / std::clamp<std::size_t>(alike, 1, members);
     if (groups < 2) {
-      meeting.after.parts.push_back(part);
+      after_.append(part, history.lasting(at));
       in_common += part.own;
       continue;
     }
     span = spans_.joined(span, part.span);
-    apart.emplace_back(groups, &part);
+    const auto place = std::ranges::find_if(apart_, [&](const Apart& other) { return other.groups < groups; });
+    apart_.insert(place, {groups, at});
   }
-  if (apart.empty()) return meeting;
-  std::ranges::stable_sort(apart, std::greater<>(), &std::pair<std::size_t, const Part*>::first);
-
-  Part largest = *apart.front().second;
-  Seconds known = largest.own;
-  for (std::size_t level = 0; level < apart.size(); ++level) {
-    const bool is_last = level + 1 == apart.size();
-    const std::size_t next = is_last ? 1 : apart[level + 1].first;
-    if (is_last && largest.is_of_several) {
-      // What is late along the path by less than it is against the undisturbed step had time to spare there.
-      const Seconds excess = awaited.late - in_common;
-      largest.own -= known - excess;
-      known = excess;
-      excesses_[awaited.arrival] = largest.own;
-      correct(largest, awaited.arrival);
-    }
-    if (const std::size_t groups = apart[level].first / next; groups > 1) {
-      largest.own = std::max(largest.own, latest_excess(largest, groups - 1, task, communicator, level));
-      largest = largest_of(std::move(largest), groups);
-    }
-    if (is_last) break;
-    largest.add(*apart[level + 1].second);
-    known += apart[level + 1].second->own;
-  }
-  meeting.delay = std::max(0.0, largest.own - known);
-  part(meeting.after, span).add(largest);
-  return meeting;
 }
 
-/// Gives the part the mean and variance that the pilots found, divided among its shares as before.
-void Arrivals::correct(Part& part, ArrivalId arrival) const {
+/// Gives the sum the mean and variance that the pilots found, divided among its shares as before.
+void Arrivals::correct(Sum& sum, ArrivalId arrival) const {
   if (pilots_.excess.empty()) return;
   const ArrivalPilots::Moments& found = pilots_.excess[arrival];
-  const double all = part.lasting_variance() + part.variance;
-  part.mean = found.mean;
-  part.variance = all > 0 ? part.variance / all * found.variance : found.variance;
-  for (auto& [rank, deviation] : part.lasting) deviation *= std::sqrt(found.variance / all);
+  const double all = sum.lasting_variance() + sum.part.variance;
+  sum.part.mean = found.mean;
+  sum.part.variance = all > 0 ? sum.part.variance / all * found.variance : found.variance;
+  if (all > 0) sum.scale_lasting(std::sqrt(found.variance / all));
 }
 
-double Arrivals::latest_excess(const Part& part, std::size_t others, TaskId task, CommunicatorId communicator,
-                               std::size_t level) {
-  const double lasting = std::sqrt(part.lasting_variance()), fresh = std::sqrt(part.variance), all = std::hypot(lasting, fresh);
+double Arrivals::latest_excess(const Sum& sum, std::size_t others, TaskId task, CommunicatorId communicator, std::size_t level) {
+  const LatePart& part = sum.part;
+  const double lasting = std::sqrt(sum.lasting_variance()), fresh = std::sqrt(part.variance), all = std::hypot(lasting, fresh);
   if (all == 0) return part.mean;
   const RankIndex rank = dag_.tasks[task].rank;
   const RandomKey key = draw_.peers(dag_.ranks[rank].world_rank, communicator).with(of_meeting).with(task).with(level);
@@ -239,45 +230,50 @@ double Arrivals::latest_excess(const Part& part, std::size_t others, TaskId task
   };
   if (lasting == 0) return part.mean + excess_of(normal_quantile(largest_below_one(key, others)), all, part.undisturbed);
 
-  const std::vector<double>& speeds = scores(rank, communicator, others);
-  double latest = lasting * speeds.front();  // at least without what is fresh
+  const Scores& speeds = scores(rank, communicator, others);
+  double latest = lasting * speeds.slowest.front();  // at least without what is fresh
   if (fresh > 0) {
     latest = -std::numeric_limits<double>::infinity();
-    for (std::size_t i = 0; i < speeds.size(); ++i) latest = std::max(latest, lasting * speeds[i] + fresh * key.with(i).normal());
-    if (const std::size_t rest = others - speeds.size(); rest > 0) {
-      const Truncated below = normal_below(speeds.back());
-      const double deviation = std::sqrt(square(lasting) * below.variance + square(fresh));
-      latest = std::max(latest, lasting * below.mean + deviation * normal_quantile(largest_below_one(key, rest)));
+    for (std::size_t i = 0; i < speeds.slowest.size(); ++i) {
+      const RandomKey of_one = key.with(i);
+      if (of_one.normal_is_below((latest - lasting * speeds.slowest[i]) / fresh)) continue;
+      latest = std::max(latest, lasting * speeds.slowest[i] + fresh * of_one.normal());
+    }
+    if (const std::size_t rest = others - speeds.slowest.size(); rest > 0) {
+      const double deviation = std::sqrt(square(lasting) * speeds.variance_of_rest + square(fresh));
+      latest = std::max(latest, lasting * speeds.mean_of_rest + deviation * normal_quantile(largest_below_one(key, rest)));
     }
   }
   return part.mean + excess_of(latest / all, all, part.undisturbed);
 }
 
-const std::vector<double>& Arrivals::scores(RankIndex rank, CommunicatorId communicator, std::size_t others) {
-  const auto [known, is_new] = scores_.try_emplace({rank, communicator, others}, std::vector<double>());
-  std::vector<double>& scores = known->second;
+const Arrivals::Scores& Arrivals::scores(RankIndex rank, CommunicatorId communicator, std::size_t others) {
+  const auto [known, is_new] = scores_.try_emplace({rank, communicator, others});
+  Scores& scores = known->second;
   const std::size_t count = std::min(others, lasting_scores);
   if (!is_new) return scores;
   const RandomKey key = draw_.peers(dag_.ranks[rank].world_rank, communicator).with(of_speeds).with(others);
   double log_share = 0;  // of the share that lies below: its complement is what is small
   for (std::size_t i = 0; i < count; ++i) {
     log_share += std::log(key.with(i).uniform()) / static_cast<double>(others - i);
-    scores.push_back(-normal_quantile(std::clamp(-std::expm1(log_share), 0x1p-1000, 1 - 0x1p-53)));
+    scores.slowest.push_back(-normal_quantile(std::clamp(-std::expm1(log_share), 0x1p-1000, 1 - 0x1p-53)));
   }
+  const Truncated rest = normal_below(scores.slowest.back());
+  scores.mean_of_rest = rest.mean;
+  scores.variance_of_rest = rest.variance;
   return scores;
 }
 
-Arrivals::Part Arrivals::largest_of(Part part, std::size_t groups) {
+void Arrivals::become_largest(Sum& sum, std::size_t groups) {
   const auto [known, is_new] = largest_.try_emplace(groups);
   if (is_new) known->second = largest_normal(groups);
-  const double lasting = part.lasting_variance(), all = lasting + part.variance;
-  if (all == 0) return part;
+  const double lasting = sum.lasting_variance(), all = lasting + sum.part.variance;
+  if (all == 0) return;
   const double of_largest = square(known->second.deviation), share = lasting / all;
   const double left = (1 - share) / static_cast<double>(groups) + share * of_largest;  // of the variance that lasts
-  part.mean += known->second.mean * std::sqrt(all);
-  part.variance = of_largest * all - left * lasting;
-  for (auto& [rank, deviation] : part.lasting) deviation *= std::sqrt(left);
-  return part;
+  sum.part.mean += known->second.mean * std::sqrt(all);
+  sum.part.variance = of_largest * all - left * lasting;
+  sum.scale_lasting(std::sqrt(left));
 }
 
 }  // namespace tandem::sim

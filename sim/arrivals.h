@@ -1,16 +1,15 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
-#include <memory>
 #include <span>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "runtime/base/order_statistics.h"
-#include "runtime/dag/timeline.h"
+#include "sim/arrival_plan.h"
 #include "sim/jitter.h"
-#include "sim/rank_spans.h"
+#include "sim/late_history.h"
 
 namespace tandem::sim {
 
@@ -42,9 +41,9 @@ namespace tandem::sim {
 ///
 /// Sums along one path miss what the latest of several nearly critical paths is late by: of four pipeline stages, half of the
 /// excess. So the mean and the variance of what the groups that meet last differ by are not these sums' where pilots have been:
-/// draws before, of which each tells when its one member arrived against the undisturbed step (`ArrivalPilots`). The share of the
-/// variance that lasts is still the sums'. Pilots are of any member: what a collective that runs beside kernels takes from those
-/// of the last member, for whom alone it begins at once, is missing.
+/// draws before, of which each tells when its one member arrived against the undisturbed step (`ArrivalPilots`), the second half
+/// of them with what the first half told. The share of the variance that lasts is still the sums'. Pilots are of any member: what
+/// a collective that runs beside kernels takes from those of the last member, for whom alone it begins at once, is missing.
 class Arrivals {
  public:
   /// All must outlive it.
@@ -61,8 +60,8 @@ class Arrivals {
   /// later one.
   Seconds meet(std::span<const TaskId> unit, Seconds now);
 
-  /// Returns for each arrival (see `ArrivalPilots`) how late the simulated member was, of what it has not in common with the
-  /// others that it met; NaN where it met none.
+  /// Returns of a pilot, for each arrival (see `ArrivalPlan`), how late the simulated member was, of what it has not in common
+  /// with the others that it met; NaN where it met none.
   const std::vector<double>& excesses() const { return excesses_; }
 
   /// A kernel is `undisturbed` with this rank at mean speed, and takes `time`.
@@ -70,34 +69,37 @@ class Arrivals {
   void communicate(std::span<const TaskId> unit, Seconds undisturbed, Seconds time);
 
  private:
-  struct Part {
-    SpanId span = RankSpans::one;
-    Seconds undisturbed = 0;                               ///< the work
-    Seconds own = 0;                                       ///< excess of the simulated member
-    Seconds mean = 0;                                      ///< expected excess of any
-    double variance = 0;                                   ///< without what lasts
-    std::vector<std::pair<RankIndex, Seconds>> lasting{};  ///< standard deviations from the speeds of ranks of these classes
-    RankIndex rank = no_id;                                ///< the class that worked; no_id: communication alone
-    bool is_of_several = false;                            ///< classes
-
-    double lasting_variance() const;
-    void add(const Part& other);
-  };
-  struct History {
-    Seconds base = 0;         ///< what the work began late by
-    std::vector<Part> parts;  ///< spans distinct, the smallest first
-  };
   using ArrivalId = std::size_t;
   /// One of those that a collective waits for. The simulated member may have waited for another, and its peers for this one.
   struct Awaited {
     Seconds end = 0;
     Seconds late = 0;  ///< against the undisturbed step
     ArrivalId arrival = 0;
-    std::shared_ptr<History> history;
+    LateHistories::Holder history;
+    std::uint32_t next = no_id;  ///< that the same collective waits for
   };
-  struct Meeting {
-    Seconds delay = 0;
-    History after;
+  struct TaskState {
+    Seconds ready = 0;
+    LateHistories::Holder history;                              ///< up to its start, then its end; none: nothing
+    std::uint32_t first_awaited = no_id, last_awaited = no_id;  ///< of communication, in `awaited_`
+  };
+  /// A part that is worked on.
+  struct Sum {
+    LatePart part;
+    std::vector<LastingDeviation> lasting;
+
+    double lasting_variance() const;
+    void scale_lasting(double factor);
+  };
+  /// A part that members have apart.
+  struct Apart {
+    std::size_t groups = 0;  ///< of members that have it in common
+    std::size_t part = 0;
+  };
+  /// The slowest speeds of the members that are not simulated, from the largest score down, and the moments of the others'.
+  struct Scores {
+    std::vector<double> slowest;
+    double mean_of_rest = 0, variance_of_rest = 0;
   };
   static constexpr std::size_t lasting_scores = 64;
   static constexpr CommunicatorId whole_class = no_id;  ///< that meets at the end of the step
@@ -105,24 +107,28 @@ class Arrivals {
   const Dag& dag_;
   JitterDraw draw_;
   const ArrivalPilots& pilots_;
-  std::vector<ArrivalId> first_arrival_;  ///< by task
-  std::vector<double> excesses_;
+  std::vector<double> excesses_;  ///< by arrival, of a pilot
   Seconds end_of_step_ = 0;
   RankSpans spans_;
-  std::vector<Seconds> ready_;                     ///< by task
-  std::vector<std::shared_ptr<History>> history_;  ///< by task: up to its start, then its end; null: nothing
-  std::vector<std::vector<Awaited>> awaited_;      ///< by task that is communication
-  std::vector<double> members_of_world_;           ///< by group: how many ranks its lowered members stand for
+  LateHistories histories_;
+  std::vector<TaskState> tasks_;
+  std::vector<Awaited> awaited_;
+  std::vector<std::uint32_t> free_awaited_;
   std::map<std::size_t, LargestNormal> largest_;
-  std::map<std::tuple<RankIndex, CommunicatorId, std::size_t>, std::vector<double>> scores_;
+  std::map<std::tuple<RankIndex, CommunicatorId, std::size_t>, Scores> scores_;
 
-  History& own_history(TaskId task);
-  Part& part(History& history, SpanId span);
-  Meeting met(TaskId task, const Awaited& awaited, CommunicatorId communicator, std::size_t members);
-  void correct(Part& part, ArrivalId arrival) const;
-  double latest_excess(const Part& part, std::size_t others, TaskId task, CommunicatorId communicator, std::size_t level);
-  const std::vector<double>& scores(RankIndex rank, CommunicatorId communicator, std::size_t others);
-  Part largest_of(Part part, std::size_t groups);
+  // What `met` works on, kept for its memory.
+  std::vector<Apart> apart_;
+  Sum sum_;
+  LateHistory after_, after_last_;
+
+  void await(TaskState& by, const Awaited& awaited);
+  Seconds met(TaskId task, const Awaited& awaited, CommunicatorId communicator, std::size_t members);
+  void find_apart(const LateHistory& history, CommunicatorId communicator, std::size_t members, Seconds& in_common, SpanId& span);
+  void correct(Sum& sum, ArrivalId arrival) const;
+  double latest_excess(const Sum& sum, std::size_t others, TaskId task, CommunicatorId communicator, std::size_t level);
+  const Scores& scores(RankIndex rank, CommunicatorId communicator, std::size_t others);
+  void become_largest(Sum& sum, std::size_t groups);
 };
 
 }  // namespace tandem::sim

@@ -57,12 +57,12 @@ class ChildProcess::SharedSentence {
   char* text_;
 };
 
-SharedDoubles::SharedDoubles(std::size_t count) {
-  if (count > 0) values_ = {static_cast<double*>(map_shared(count * sizeof(double))), count};
+SharedMemory::SharedMemory(std::size_t bytes) {
+  if (bytes > 0) bytes_ = {static_cast<std::byte*>(map_shared(bytes)), bytes};
 }
 
-SharedDoubles::~SharedDoubles() {
-  if (!values_.empty()) munmap(values_.data(), values_.size_bytes());
+SharedMemory::~SharedMemory() {
+  if (!bytes_.empty()) munmap(bytes_.data(), bytes_.size());
 }
 
 SharedCounter::SharedCounter() : value_(new (map_shared(sizeof(Value))) Value(0)) {}

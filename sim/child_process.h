@@ -8,24 +8,39 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 
 #include "runtime/base/units.h"
 
 namespace tandem::sim {
 
-/// Doubles that a child forked later shares with its parent. Zero at first.
-class SharedDoubles {
+/// Memory that children forked later share with this process. Zero at first.
+class SharedMemory {
  public:
-  explicit SharedDoubles(std::size_t count);
-  ~SharedDoubles();
-  SharedDoubles(const SharedDoubles&) = delete;
-  SharedDoubles& operator=(const SharedDoubles&) = delete;
+  explicit SharedMemory(std::size_t bytes);
+  ~SharedMemory();
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
 
-  std::span<double> values() { return values_; }
+  std::span<std::byte> bytes() { return bytes_; }
 
  private:
-  std::span<double> values_;
+  std::span<std::byte> bytes_;
 };
+
+/// Numbers in such memory.
+template <typename T>
+class Shared {
+ public:
+  static_assert(std::is_trivially_copyable_v<T>);
+
+  explicit Shared(std::size_t count) : memory_(count * sizeof(T)) {}
+  std::span<T> values() { return {reinterpret_cast<T*>(memory_.bytes().data()), memory_.bytes().size() / sizeof(T)}; }
+
+ private:
+  SharedMemory memory_;
+};
+using SharedDoubles = Shared<double>;
 
 /// A counter that a child forked later sets and its parent reads meanwhile. 0 at first.
 class SharedCounter {

@@ -136,8 +136,11 @@ struct FluidNetwork::Engine {
   // A turn of SimGrid takes long, and changes nothing where no flow starts or has an event of its own. So calls before its next
   // event are made without it, and its clock follows when it has something to do.
   Seconds now = 0;              ///< SimGrid's clock, or ahead of it
+  Seconds origin = 0;           ///< where it began with what runs
+  Seconds called = 0;           ///< the date of the last call, from the origin on
   Seconds event = 0;            ///< before this date no flow has an event of its own
   std::optional<Seconds> due;   ///< the next call
+  Seconds called_at = 0;        ///< the same from the origin on
   bool is_calling = false;      ///< what is due is seen to afterwards
   std::vector<Start> to_start;  ///< when SimGrid's clock has come to `now`
 
@@ -193,6 +196,7 @@ struct FluidNetwork::Engine {
   }
 
   void call() {
+    called = called_at;
     due.reset();
     callbacks.woken();
   }
@@ -277,12 +281,21 @@ void FluidNetwork::start(FlowId id, std::size_t lane, Seconds latency, Bytes byt
     engine.start(start);
 }
 
+void FluidNetwork::begin_anew(Callbacks callbacks) {
+  engine_->callbacks = std::move(callbacks);
+  engine_->now = engine_->event = engine_->origin = s4u::Engine::get_clock();
+  engine_->called = 0;
+}
+
 void FluidNetwork::wake_at(Seconds date) {
-  engine_->due = date;
+  engine_->called_at = date;
+  engine_->due = engine_->origin + date;
   if (!engine_->is_calling) engine_->set_timer();
 }
 
-Seconds FluidNetwork::clock() const { return engine_->now; }
+Seconds FluidNetwork::clock() const {
+  return std::max(engine_->now - engine_->origin, engine_->called);  // a call is not early, however the difference is rounded
+}
 
 void FluidNetwork::run() { engine_->simgrid.run(); }
 

@@ -18,7 +18,7 @@ using FlowId = std::uint32_t;  ///< whatever its owner calls it by: a task, or a
 /// Flows share a link max-min fairly: each gets the same rate per channel, as far as its other links let it, and a flow of rate x
 /// takes `multiplicity * x` of a link's capacity (SimGrid's CM02 model, a link repeated in the route as often as it is crossed).
 /// A flow with a rate limit never exceeds it; what it leaves is the others'.
-/// SimGrid knows one engine per process, whose clock starts at 0: make one object per process.
+/// SimGrid knows one engine per process: make one object per process.
 class FluidNetwork {
  public:
   struct Callbacks {
@@ -45,6 +45,10 @@ class FluidNetwork {
 
   /// Returns when no flow runs and no call is due.
   void run();
+
+  /// Has the clock start at 0 once more, for others than those who were called before. Nothing may run, and no call be due.
+  /// SimGrid's own clock goes on, so dates differ by its roundings from those of a new object.
+  void begin_anew(Callbacks callbacks);
 
  private:
   struct Engine;

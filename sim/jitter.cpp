@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
+#include "runtime/base/order_statistics.h"
 #include "runtime/executor.h"
+#include "sim/arrival_plan.h"
 #include "sim/child_process.h"
 #include "sim/simgrid_backend.h"
 
@@ -15,69 +18,125 @@ enum Drawn : std::uint64_t {
   of_kernel,
   of_rank,
   of_communication,
-  of_peers
+  of_peers,
+  of_strata
 };
 
-/// The sums of the values that were not NaN, and of their squares.
+/// Draws that one process makes, one after the other: neither the process nor its memory need be made anew for each. Their last
+/// digits depend on those before, so it is as many whatever is done at a time.
+constexpr std::size_t draws_of_child = 4;
+
+struct Drawing {
+  const Dag& dag;
+  const Variation& variation;
+  std::uint64_t seed;
+  StepCosts& costs;
+  const ArrivalPilots* pilots;
+  std::size_t jobs;
+};
+using Measure = std::function<void(std::size_t number, const SimGridBackend&, const Timeline&)>;
+
+/// Makes the draws from `first` on, so many, and has the children measure each by its number, which starts at 0. `ended` is told
+/// in the parent how many have ended, child by child in their order, and of a child's before the one that is later by `jobs`
+/// begins.
+void draw_in_children(const Drawing& drawing, std::uint64_t first, std::size_t count, bool stratified, const Measure& measure,
+                      const std::function<void(std::size_t)>& ended) {
+  const auto work = [&](std::size_t child) {
+    std::optional<FluidNetwork> network;
+    for (std::size_t number = child * draws_of_child; number < std::min(count, (child + 1) * draws_of_child); ++number) {
+      const std::uint64_t draw = first + number;
+      const JitterDraw random(drawing.variation, drawing.seed, draw,
+                              stratified ? JitterDraw::Stratified{first, count} : JitterDraw::Stratified{draw, 1});
+      SimGridBackend backend(Collectives::fluid, {}, random, drawing.pilots, &drawing.costs, &network);
+      measure(number, backend, execute(drawing.dag, backend));
+    }
+  };
+  run_in_children((count + draws_of_child - 1) / draws_of_child, drawing.jobs, work,
+                  [&](std::size_t child) { ended(std::min(count, (child + 1) * draws_of_child)); });
+}
+
+/// The sums of values, and of their squares.
 struct Sums {
   double count = 0, values = 0, squares = 0;
+
+  void add(const Sums& other) {
+    count += other.count;
+    values += other.values;
+    squares += other.squares;
+  }
 };
 
-ArrivalPilots draw_pilots(const Dag& dag, StepCosts& costs, const Variation& variation, std::uint64_t seed, std::size_t jobs) {
-  constexpr std::uint64_t first_pilot = std::uint64_t{1} << 32;  // no draw of the caller's
-  ArrivalPilots pilots{.undisturbed = simulate(dag).timeline};
-  const std::size_t arrivals = first_arrivals(dag).back();
-  const std::size_t lanes = std::max<std::size_t>(1, jobs);
-  SharedDoubles shared(lanes * arrivals);
-  const auto of_pilot = [&](std::size_t number) { return shared.values().subspan(number % lanes * arrivals, arrivals); };
-  std::vector<Sums> sums(arrivals);
-  const auto draw = [&](std::size_t number) {
-    SimGridBackend backend(Collectives::fluid, {}, JitterDraw(variation, seed, first_pilot + number), &pilots, &costs);
-    execute(dag, backend);
-    std::ranges::copy(backend.arrival_excesses(), of_pilot(number).begin());
-  };
-  run_in_children(pilot_draws, jobs, draw, [&](std::size_t number) {
-    const std::span<const double> excesses = of_pilot(number);
-    for (std::size_t i = 0; i < arrivals; ++i) {
-      if (std::isnan(excesses[i])) continue;
-      ++sums[i].count;
-      sums[i].values += excesses[i];
-      sums[i].squares += excesses[i] * excesses[i];
-    }
-  });
+/// Gives the pilots the moments of the sums.
+void set_moments(ArrivalPilots& pilots, const std::vector<Sums>& sums) {
+  pilots.excess.clear();
   for (const Sums& sum : sums) {
     const double mean = sum.count > 0 ? sum.values / sum.count : 0;
     const double variance = sum.count > 1 ? (sum.squares - sum.count * mean * mean) / (sum.count - 1) : 0;
     pilots.excess.push_back({mean, std::max(0.0, variance)});
   }
+}
+
+ArrivalPilots draw_pilots(const Drawing& drawing) {
+  constexpr std::uint64_t first_pilot = std::uint64_t{1} << 32;  // no draw of the caller's
+  ArrivalPilots pilots{
+      .plan = ArrivalPlan(drawing.dag), .undisturbed = simulate(drawing.dag).timeline, .excess = {}, .are_wanted = true};
+  const std::size_t arrivals = pilots.plan.first_arrival.back();
+  const std::size_t lanes = std::max<std::size_t>(1, drawing.jobs);
+  Shared<Sums> shared(lanes * arrivals);
+  const auto of_child = [&](std::size_t child) { return shared.values().subspan(child % lanes * arrivals, arrivals); };
+  const auto measure = [&](std::size_t number, const SimGridBackend& backend, const Timeline&) {
+    const std::span<Sums> of_these = of_child(number / draws_of_child);
+    if (number % draws_of_child == 0) std::ranges::fill(of_these, Sums{});
+    const std::vector<double>& excesses = backend.arrival_excesses();
+    for (std::size_t i = 0; i < arrivals; ++i)
+      if (!std::isnan(excesses[i])) of_these[i].add({1, excesses[i], excesses[i] * excesses[i]});
+  };
+  std::vector<Sums> sums(arrivals);
+  const auto add_up = [&](std::size_t ended) {
+    const std::span<const Sums> of_these = of_child((ended - 1) / draws_of_child);
+    for (std::size_t i = 0; i < arrivals; ++i) sums[i].add(of_these[i]);
+  };
+  Drawing drawing_pilots = drawing;
+  drawing_pilots.pilots = &pilots;
+  for (std::size_t round = 0; round < pilot_rounds; ++round) {
+    draw_in_children(drawing_pilots, first_pilot + round * pilots_of_round, pilots_of_round, true, measure, add_up);
+    set_moments(pilots, sums);
+  }
+  pilots.are_wanted = false;
   return pilots;
 }
 
 }  // namespace
 
-std::vector<std::size_t> first_arrivals(const Dag& dag) {
-  std::vector<std::size_t> first{0};
-  for (TaskId id = 0; id < dag.tasks.size(); ++id)
-    first.push_back(first.back() + std::max<std::size_t>(1, dag.graph.successors(id).size()));
-  return first;
-}
-
-double lognormal(double coefficient, double z) {
-  if (coefficient == 0) return 1;
-  const double variance = std::log1p(coefficient * coefficient);
-  return std::exp(std::sqrt(variance) * z - variance / 2);
-}
+JitterDraw::JitterDraw(const Variation& variation, std::uint64_t seed, std::uint64_t draw, const Stratified& with)
+    : variation_(variation),
+      key_{seed, draw},
+      kernels_(key_.with(of_kernel)),
+      communication_(key_.with(of_communication)),
+      strata_(RandomKey{seed, with.first}.with(of_strata)),
+      number_(draw - with.first),
+      strata_count_(with.count),
+      kernel_factor_(variation.kernel),
+      communication_factor_(variation.communication) {}
 
 double JitterDraw::kernel(std::uint32_t world_rank, TaskId task) const {
-  return lognormal(variation_.kernel, key_.with(of_kernel).with(world_rank).with(task).normal());
+  return variation_.kernel == 0 ? 1 : kernel_factor_(kernels_.with(world_rank).with(task).normal());
 }
 
 double JitterDraw::rank(std::uint32_t world_rank) const {
-  return lognormal(variation_.rank, key_.with(of_rank).with(world_rank).normal());
+  const RandomKey key = key_.with(of_rank).with(world_rank);
+  if (strata_count_ < 2) return lognormal(variation_.rank, key.normal());
+  // The draws take their ranges in the order of random numbers.
+  const RandomKey strata = strata_.with(world_rank);
+  std::uint64_t range = 0;
+  for (std::uint64_t other = 0; other < strata_count_; ++other)
+    range += strata.with(other).uniform() < strata.with(number_).uniform() ? 1 : 0;
+  const double share = (static_cast<double>(range) + key.uniform()) / static_cast<double>(strata_count_);
+  return lognormal(variation_.rank, normal_quantile(share));
 }
 
 double JitterDraw::communication(std::uint32_t world_rank, TaskId task) const {
-  return lognormal(variation_.communication, key_.with(of_communication).with(world_rank).with(task).normal());
+  return variation_.communication == 0 ? 1 : communication_factor_(communication_.with(world_rank).with(task).normal());
 }
 
 RandomKey JitterDraw::peers(std::uint32_t world_rank, CommunicatorId communicator) const {
@@ -86,22 +145,21 @@ RandomKey JitterDraw::peers(std::uint32_t world_rank, CommunicatorId communicato
 
 namespace {
 
-/// Draws steps, each in a child of its own, and returns `width` values of each, which `measure` writes.
+/// Draws steps and returns `width` values of each, which `measure` writes.
 std::vector<Seconds> drawn(const Dag& dag, const Variation& variation, const Draws& draws, std::size_t width,
                            const std::function<void(const SimGridBackend&, const Timeline&, std::span<double>)>& measure) {
   StepCosts costs(dag);
-  ArrivalPilots pilots;
+  Drawing drawing{dag, variation, draws.seed, costs, nullptr, draws.jobs};
+  std::optional<ArrivalPilots> pilots;
   if (std::ranges::any_of(dag.ranks, [](const Rank& rank) { return rank.count > 1; }))
-    pilots = draw_pilots(dag, costs, variation, draws.seed, draws.jobs);
+    drawing.pilots = &pilots.emplace(draw_pilots(drawing));
   SharedDoubles results(draws.count * width);
   const std::span<double> values = results.values();
-  const auto draw = [&](std::size_t number) {
-    SimGridBackend backend(Collectives::fluid, {}, JitterDraw(variation, draws.seed, number), &pilots, &costs);
-    const Timeline timeline = execute(dag, backend);
+  const auto measure_one = [&](std::size_t number, const SimGridBackend& backend, const Timeline& timeline) {
     measure(backend, timeline, values.subspan(number * width, width));
   };
-  run_in_children(draws.count, draws.jobs, draw, [&](std::size_t number) {
-    if (draws.ended) draws.ended(number + 1);
+  draw_in_children(drawing, 0, draws.count, false, measure_one, [&](std::size_t ended) {
+    if (draws.ended) draws.ended(ended);
   });
   return {values.begin(), values.end()};
 }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -25,12 +27,30 @@ struct Variation {
 };
 
 /// exp(s z - s^2 / 2) with s^2 = log(1 + c^2): lognormal of mean 1 and coefficient of variation c, where z is standard normal.
-double lognormal(double coefficient, double z);
+class Lognormal {
+ public:
+  explicit Lognormal(double coefficient)
+      : is_one_(coefficient == 0), variance_(std::log1p(coefficient * coefficient)), deviation_(std::sqrt(variance_)) {}
+  double operator()(double z) const { return is_one_ ? 1 : std::exp(deviation_ * z - variance_ / 2); }
+
+ private:
+  bool is_one_;
+  double variance_, deviation_;
+};
+inline double lognormal(double coefficient, double z) { return Lognormal(coefficient)(z); }
 
 /// The random numbers of one step: factors of times, the same however many steps are drawn at once and in which order.
 class JitterDraw {
  public:
-  JitterDraw(const Variation& variation, std::uint64_t seed, std::uint64_t draw) : variation_(variation), key_{seed, draw} {}
+  /// Draws whose speeds of a rank are spread evenly: one of each is in each of `count` equally probable ranges (a Latin
+  /// hypercube; McKay, Beckman and Conover 1979, Technometrics 21(2)). Means and variances over all of them are then closer to
+  /// those of any number.
+  struct Stratified {
+    std::uint64_t first = 0;
+    std::uint64_t count = 0;
+  };
+  JitterDraw(const Variation& variation, std::uint64_t seed, std::uint64_t draw) : JitterDraw(variation, seed, draw, {draw, 1}) {}
+  JitterDraw(const Variation& variation, std::uint64_t seed, std::uint64_t draw, const Stratified& with);
 
   const Variation& variation() const { return variation_; }
   double kernel(std::uint32_t world_rank, TaskId task) const;
@@ -42,27 +62,18 @@ class JitterDraw {
  private:
   Variation variation_;
   RandomKey key_;
+  RandomKey kernels_, communication_, strata_;
+  std::uint64_t number_, strata_count_;  ///< among those that it is stratified with
+  Lognormal kernel_factor_, communication_factor_;
 };
 
-/// Holds what draws that were made before tell of when the members of collectives arrive. Arrivals are numbered by task, and of
-/// each task by its successors; one that has none arrives at the end of the step.
-struct ArrivalPilots {
-  struct Moments {
-    Seconds mean = 0;
-    double variance = 0;
-  };
-  Timeline undisturbed;
-  std::vector<Moments> excess{};  ///< by arrival; empty in a pilot itself
-};
-
-inline constexpr std::size_t pilot_draws = 64;
-
-/// Returns the number of each task's first arrival and, as the last entry, how many arrivals there are.
-std::vector<std::size_t> first_arrivals(const Dag& dag);
+/// Pilots are drawn in rounds, of which each knows what those before tell: with what the members that are not simulated are late
+/// by in place, two rounds of 16 find what 64 in one do not (jitter_test.cpp in tests/end_to_end).
+inline constexpr std::size_t pilot_rounds = 2, pilots_of_round = 16;
 
 /// Returns step times with jitter, one for each draw from 0 on, `jobs` simulated at a time, each in a child of its own. For a
 /// multi-step DAG, the times are those of all its steps together. `ended` is told how many draws have ended. A folded DAG is
-/// drawn `pilot_draws` times before.
+/// drawn `pilot_rounds * pilots_of_round` times before.
 std::vector<Seconds> drawn_makespans(const Dag& dag, const Variation& variation, std::uint64_t seed, std::size_t draws,
                                      std::size_t jobs, const std::function<void(std::size_t)>& ended = {});
 

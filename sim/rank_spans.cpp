@@ -11,14 +11,14 @@ SpanId RankSpans::id_of(Distances distances) {
   return found->second;
 }
 
-SpanId RankSpans::of(CommunicatorId communicator) {
-  if (of_communicator_[communicator] != no_id) return of_communicator_[communicator];
-  const std::vector<std::uint32_t>& members = dag_.communicators[communicator].members;
-  Distances distances(members.begin(), members.end());
-  std::ranges::sort(distances);
-  const std::int64_t lowest = distances.front();
-  for (std::int64_t& distance : distances) distance -= lowest;
-  return of_communicator_[communicator] = id_of(std::move(distances));
+RankSpans::RankSpans(const Dag& dag) {
+  for (const Communicator& communicator : dag.communicators) {
+    Distances distances(communicator.members.begin(), communicator.members.end());
+    std::ranges::sort(distances);
+    const std::int64_t lowest = distances.empty() ? 0 : distances.front();
+    for (std::int64_t& distance : distances) distance -= lowest;
+    of_communicator_.push_back(id_of(std::move(distances)));
+  }
 }
 
 SpanId RankSpans::joined(SpanId left, SpanId right) {
@@ -44,15 +44,16 @@ SpanId RankSpans::joined(SpanId left, SpanId right) {
   return joined_[pair] = both;
 }
 
-std::size_t RankSpans::in_common(SpanId span, CommunicatorId communicator) {
-  const SpanId members = of(communicator);
-  const auto [known, is_new] = common_.try_emplace({span, members}, 0);
-  if (is_new) {
+std::size_t RankSpans::in_common_of(SpanId span, SpanId members) {
+  if (span >= common_.size()) common_.resize(span + 1);
+  std::vector<std::uint32_t>& by_members = common_[span];
+  if (members >= by_members.size()) by_members.resize(members + 1, 0);
+  if (by_members[members] == 0) {
     Distances both;
     std::ranges::set_intersection(sets_[span], sets_[members], std::back_inserter(both));
-    known->second = both.size();
+    by_members[members] = static_cast<std::uint32_t>(both.size());
   }
-  return known->second;
+  return by_members[members];
 }
 
 }  // namespace tandem::sim

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/base/fetch_ahead.h"
 #include "sim/collective_cost.h"
 
 namespace tandem::sim {
@@ -36,6 +37,7 @@ void SimGridBackend::prepare(const Dag& dag, Completions& completions) {
     wake_for_next();
   };
   if (jitter_) {
+    factor_.resize(dag.ranks.size() * stream_count);
     for (const Rank& rank : dag.ranks) rank_factor_.push_back(jitter_->rank(rank.world_rank));
     if (std::ranges::any_of(dag.ranks, [](const Rank& rank) { return rank.count > 1; })) {
       arrivals_.emplace(dag, *jitter_, *pilots_);
@@ -43,8 +45,10 @@ void SimGridBackend::prepare(const Dag& dag, Completions& completions) {
     }
   }
   links_ = faster_links(dag.links, speedup_);
+  FluidNetwork::Callbacks callbacks{flow_ended, [this] { report_endings(); }};
+  if (network_) return network_->begin_anew(std::move(callbacks));
   network_.emplace(links_, dag.communicators, steps_ ? StepPlayer::lanes(dag) : dag.ranks.size() * stream_count,
-                   FluidNetwork::Callbacks{flow_ended, [this] { report_endings(); }});
+                   std::move(callbacks));
 }
 
 void SimGridBackend::start(std::span<const TaskId> unit) { host_ ? begin_when_issued(unit.front()) : begin(unit.front()); }
@@ -69,7 +73,7 @@ void SimGridBackend::begin(TaskId id) {
   if (arrivals_ && awaits_members(id)) return;
   CollectiveCost cost = costs_->collectives.of(task);
   if (jitter_) {
-    const double factor = communication_factor(id);
+    const double factor = factor_[lane_of(id)] = communication_factor(id);
     cost.latency *= factor;
     cost.bytes_per_channel = std::llround(static_cast<double>(cost.bytes_per_channel) * factor);
   }
@@ -79,14 +83,15 @@ void SimGridBackend::begin(TaskId id) {
   contention_->begin_communication(dag_->unit_of(id), cost.occupation, now_);
   if (steps_) return steps_->begin(id, now_);
   if (is_flow && !costs_->unshared.hold(layout.paths[cost.paths])) {
-    // A stream runs one task at a time: its first member's stream is free for a flow.
-    network_->start(id, task.rank * stream_count + static_cast<std::size_t>(task.stream), cost, layout);
+    network_->start(id, lane_of(id), cost, layout);
   } else {
     endings_.push({now_ + (is_flow ? uncontended_time(cost, layout, links_) : cost.latency), id});
   }
 }
 
 void SimGridBackend::begin_kernel(TaskId id) {
+  fetch_ahead(start_, id);
+  fetch_ahead(dag_->kernels.of_task, id);
   const Task& task = dag_->tasks[id];
   start_[id] = now_;
   Seconds alone = costs_->kernels.of(id) / speedup_.of_kernel(task, dag_->ranks[task.rank]);
@@ -117,6 +122,12 @@ double SimGridBackend::communication_factor(TaskId id) const {
   return jitter_->communication(dag_->ranks[dag_->tasks[id].rank].world_rank, id);
 }
 
+/// A stream runs one task at a time: its first member's stream is free for a flow.
+std::size_t SimGridBackend::lane_of(TaskId id) const {
+  const Task& task = dag_->tasks[id];
+  return task.rank * stream_count + static_cast<std::size_t>(task.stream);
+}
+
 void SimGridBackend::drive() {
   wake_for_next();
   network_->run();
@@ -134,7 +145,7 @@ void SimGridBackend::report(const Ending& ending) {
     const std::span<const TaskId> unit = dag_->unit_of(ending.task);
     if (is_communication(dag_->tasks[ending.task].op) && jitter_->variation().communication > 0) {
       const Seconds time = now_ - start_[ending.task];
-      arrivals_->communicate(unit, time / communication_factor(ending.task), time);
+      arrivals_->communicate(unit, time / factor_[lane_of(ending.task)], time);
     }
     arrivals_->ended(unit, now_);
   }

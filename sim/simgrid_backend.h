@@ -20,7 +20,7 @@
 namespace tandem::sim {
 
 /// Simulates a DAG: kernels last their modelled time, collectives are flows on a SimGrid network, one each or one for each of
-/// their messages. A process can have one of these (see `FluidNetwork`).
+/// their messages. A process can have one of these, or several one after the other that share a network (see `FluidNetwork`).
 ///
 /// SimGrid has those flows alone that may meet others on their links: what has links to itself ends when its cost says
 /// (`UnsharedLinks`).
@@ -37,10 +37,16 @@ class SimGridBackend final : public Backend {
  public:
   /// Jitter is for fluid collectives; a folded DAG with jitter needs pilots, which must outlive this.
   /// `costs` are those of the DAG at this speed, where they are known before; they must outlive this, too.
+  /// `network` is that of the backend before, of the same DAG at the same speed, or none yet: then it is made.
   explicit SimGridBackend(Collectives collectives = Collectives::fluid, const Speedup& speedup = {},
                           const std::optional<JitterDraw>& jitter = {}, const ArrivalPilots* pilots = nullptr,
-                          StepCosts* costs = nullptr)
-      : collectives_(collectives), speedup_(speedup), jitter_(jitter), pilots_(pilots), costs_(costs) {}
+                          StepCosts* costs = nullptr, std::optional<FluidNetwork>* network = nullptr)
+      : collectives_(collectives),
+        speedup_(speedup),
+        jitter_(jitter),
+        pilots_(pilots),
+        costs_(costs),
+        network_(network != nullptr ? *network : own_network_) {}
   void prepare(const Dag& dag, Completions& completions) override;
   void start(std::span<const TaskId> unit) override;
   void drive() override;
@@ -68,7 +74,8 @@ class SimGridBackend final : public Backend {
   Completions* completions_ = nullptr;
   std::optional<Contention> contention_;
   std::vector<Link> links_;
-  std::optional<FluidNetwork> network_;
+  std::optional<FluidNetwork> own_network_;
+  std::optional<FluidNetwork>& network_;
   std::optional<StepPlayer> steps_;  ///< with collectives in steps: all flows are its messages
   std::vector<Seconds> start_;       ///< by task
   Dates endings_;
@@ -78,6 +85,7 @@ class SimGridBackend final : public Backend {
   std::optional<Arrivals> arrivals_;  ///< with jitter, of a folded DAG
   std::vector<Seconds> begins_;       ///< by first task of a unit that has met: when its last member is there
   std::vector<double> rank_factor_;   ///< with jitter, by rank
+  std::vector<double> factor_;        ///< with jitter, of what communicates, by lane
   /// The date of the ending that is reported. The end of a kernel that nothing slows is exactly its start plus its duration;
   /// SimGrid's clock is a sum of steps, and owes us no exactness.
   Seconds now_ = 0;
@@ -86,6 +94,7 @@ class SimGridBackend final : public Backend {
   void begin_kernel(TaskId id);
   bool awaits_members(TaskId id);
   double communication_factor(TaskId id) const;
+  std::size_t lane_of(TaskId id) const;
   void begin_when_issued(TaskId id);
   void report(const Ending& ending);
   bool has_ended(const Ending& ending);

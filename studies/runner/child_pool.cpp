@@ -12,7 +12,7 @@ ChildPool::ChildPool(std::size_t most) : most_(std::max<std::size_t>(1, most)), 
 void ChildPool::expect(std::size_t steps) { most_ = std::clamp<std::size_t>(steps, 1, most_); }
 
 void ChildPool::start(std::size_t index, const StepJob& job, const ChildSignals& signals) {
-  children_.emplace_back(index, job, memory_ / static_cast<Bytes>(most_), signals);
+  children_.emplace_back(index, job, share_of(most_, memory_), signals);
 }
 
 std::vector<EndedStep> ChildPool::wait(const ChildSignals& signals) {

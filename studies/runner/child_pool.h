@@ -9,7 +9,7 @@ namespace tandem::studies {
 
 /// Simulates each step in a forked child of this process: one that crashes or is killed is a failure and takes nothing else with
 /// it, and all children die with the pool and with its process, however that ends. They share the memory that this process may
-/// take (memory_limit.h) in equal parts.
+/// take (memory_limit.h) and the processors in equal parts.
 class ChildPool final : public StepPool {
  public:
   /// Holds so many children at once, at least one.
@@ -25,8 +25,8 @@ class ChildPool final : public StepPool {
   struct Child {
     std::size_t index;
     StepProcess process;
-    Child(std::size_t at, const StepJob& job, Bytes memory, const ChildSignals& signals)
-        : index(at), process(std::get<Scenario>(job.scenario), job.text, memory, signals) {}
+    Child(std::size_t at, const StepJob& job, const ProcessShare& share, const ChildSignals& signals)
+        : index(at), process(std::get<Scenario>(job.scenario), job.text, share, signals) {}
   };
 
   std::size_t most_;

@@ -7,13 +7,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <system_error>
+#include <thread>
 
 #include "runtime/base/memory_limit.h"
+#include "runtime/base/parallel.h"
 #include "scenarios/reading/load.h"
 #include "studies/step/simulated_step.h"
 
@@ -83,13 +86,24 @@ std::string MemoryFile::read() const {
   return text;
 }
 
-StepProcess::StepProcess(const Scenario& scenario, const std::string& text, Bytes memory, const ChildSignals& signals)
+ProcessShare share_of(std::size_t processes, Bytes memory) {
+  const std::size_t threads = std::thread::hardware_concurrency() / processes;
+  return {.memory = memory / static_cast<Bytes>(processes), .threads = std::clamp<std::size_t>(threads, 1, most_threads())};
+}
+
+void keep_to(const ProcessShare& share) {
+  limit_memory(share.memory);
+  limit_threads(share.threads);
+}
+
+StepProcess::StepProcess(const Scenario& scenario, const std::string& text, const ProcessShare& share,
+                         const ChildSignals& signals)
     : started_(utc_now()), child_([&] {
         ::setpgid(0, 0);  // an interrupt from the terminal is the parent's to handle
         signals.undo_in_child();
         silence();
         try {
-          limit_memory(memory);
+          keep_to(share);
           enforce_memory_limit();
           output_.write(simulated(scenario, text));
         } catch (...) {

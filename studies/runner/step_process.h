@@ -27,13 +27,23 @@ class MemoryFile {
   int descriptor_;
 };
 
+/// What one of several processes may take of this machine.
+struct ProcessShare {
+  Bytes memory = 0;
+  std::size_t threads = 1;
+};
+/// Returns the part of each of so many that have this memory and all processors together.
+ProcessShare share_of(std::size_t processes, Bytes memory);
+/// Has this process and its children keep to it.
+void keep_to(const ProcessShare& share);
+
 /// Simulates one scenario in a forked child of this process, which sends back one JSON value: the result, or why there is none. A
 /// child that crashes or is killed takes nothing else with it. It dies with this object and with the thread that made it.
 class StepProcess {
  public:
-  /// Starts the process, which may take so much memory. `scenario` is validated, `text` is the same scenario in YAML. Throws
+  /// Starts the process, which keeps to the share. `scenario` is validated, `text` is the same scenario in YAML. Throws
   /// std::system_error where no process can be had.
-  StepProcess(const Scenario& scenario, const std::string& text, Bytes memory, const ChildSignals& signals);
+  StepProcess(const Scenario& scenario, const std::string& text, const ProcessShare& share, const ChildSignals& signals);
 
   bool has_ended() const { return child_.has_ended(); }
 

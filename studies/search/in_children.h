@@ -8,7 +8,9 @@
 #include <type_traits>
 #include <vector>
 
+#include "runtime/base/parallel.h"
 #include "sim/child_process.h"
+#include "studies/runner/step_process.h"
 
 namespace tandem::studies {
 
@@ -20,6 +22,7 @@ inline void in_children(std::size_t count, std::size_t jobs, std::size_t block, 
   SharedCounter done;
   const std::size_t blocks = (count + block - 1) / block, children = std::min(std::max<std::size_t>(1, jobs), blocks);
   const auto work_through = [&](std::size_t child) {
+    limit_threads(share_of(children, 0).threads);
     for (std::size_t begin = child * block; begin < count; begin += children * block)
       for (std::size_t i = begin; i < std::min(count, begin + block); ++i, ++done.value()) work(i);
   };

@@ -78,8 +78,9 @@ class SpoolTask {
   struct Running {
     std::string hash;
     StepProcess process;
-    Running(std::string of, const Scenario& scenario, const std::string& text, Bytes memory, const ChildSignals& signals)
-        : hash(std::move(of)), process(scenario, text, memory, signals) {}
+    Running(std::string of, const Scenario& scenario, const std::string& text, const ProcessShare& share,
+            const ChildSignals& signals)
+        : hash(std::move(of)), process(scenario, text, share, signals) {}
   };
 
   Spool spool_;
@@ -99,7 +100,7 @@ class SpoolTask {
       if (hash_of_scenario(step->scenario) != step->hash)
         throw std::runtime_error("the task's tandem is another version than the one that waits for it");
       const Scenario scenario = parse_scenario(step->scenario, step->hash, {});
-      running_.emplace_back(step->hash, scenario, step->scenario, memory_ / static_cast<Bytes>(at_once_), signals_);
+      running_.emplace_back(step->hash, scenario, step->scenario, share_of(at_once_, memory_), signals_);
     } catch (const std::exception& error) {
       StepWithText ended{.outcome = {.step = StepFailure{{.sentence = error.what()}}, .started = utc_now()}, .json = ""};
       spool_.finish({step->hash, task_}, to_outcome_file(ended));

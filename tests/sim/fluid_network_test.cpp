@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <random>
+#include <stdexcept>
 #include <vector>
 
 #include "sim/child_process.h"
@@ -59,6 +61,39 @@ TEST(FluidNetwork, CallsBetweenEventsOfFlowsComeWhenTheyAreDue) {
   expect_relative(found.values()[0], dates[starts] + 1);
   EXPECT_EQ(found.values()[1], static_cast<double>(dates.size()));
   EXPECT_LT(found.values()[2], 1e-15);
+}
+
+TEST(FluidNetwork, BeginsAnewAtZero) {
+  // A tenth of a second after it begins, a flow of 1 GB starts, and meets another one half a second later: it ends after 1.6 s.
+  constexpr std::size_t times = 5;
+  SharedDoubles found(2 * times);
+  run_in_child([&] {
+    const std::vector<Crossing> crossings{{0, 1}};
+    std::optional<FluidNetwork> network;
+    for (std::size_t time = 0; time < times; ++time) {
+      FlowId started = 0;
+      const auto woken = [&] {
+        if (network->clock() < (started == 0 ? 0.1 : 0.6)) throw std::logic_error("called too early");
+        network->start(started, started, 0, started == 0 ? 1'000'000'000 : 2'000'000'000, crossings, 0);
+        if (++started < 2) network->wake_at(0.6);
+      };
+      const auto ended = [&, time](FlowId flow) { found.values()[2 * time + flow] = network->clock(); };
+      if (time == 0) {
+        network.emplace(
+            std::vector<Link>{{.name = "link", .capacity = 1e9}},
+            std::vector<Communicator>{{.name = "pair", .members = {0, 1}, .layout = {.paths = {{.crossings = crossings}}}}}, 2,
+            FluidNetwork::Callbacks{ended, woken});
+      } else {
+        network->begin_anew({ended, woken});
+      }
+      network->wake_at(0.1);
+      network->run();
+    }
+  });
+  for (std::size_t time = 0; time < times; ++time) {
+    EXPECT_NEAR(found.values()[2 * time], 1.6, 1e-12);
+    EXPECT_NEAR(found.values()[2 * time + 1], 3.1, 1e-12);
+  }
 }
 
 TEST(FluidNetwork, MultiplicityIsConsumption) {

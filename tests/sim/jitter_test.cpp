@@ -5,8 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
+#include <set>
 
 #include "runtime/base/order_statistics.h"
+#include "runtime/executor.h"
+#include "sim/child_process.h"
+#include "sim/simgrid_backend.h"
 #include "tests/runtime/small_dag.h"
 
 namespace tandem::sim::jitter_test {
@@ -108,6 +113,68 @@ TEST(Jitter, IsTheSameHoweverManyAtOnce) {
   EXPECT_NE(one, drawn_makespans(dag, all, 8, 9, 2));
   std::vector<Seconds> fewer = drawn_makespans(dag, all, 7, 4, 3);
   EXPECT_TRUE(std::ranges::equal(fewer, std::span(one).first(4)));
+}
+
+// One network for several draws, whose clock goes on: beside a network of its own for each, roundings alone differ.
+TEST(Jitter, DrawsOfOneProcessAreThoseOfMany) {
+  SmallDag small;
+  const LinkId link = small.link(1e9);
+  std::vector<RankIndex> ranks{small.rank(), small.rank()};
+  for (const RankIndex rank : ranks) small.depend(small.kernel(rank, 1'000), small.flow(1'000'000, {{link, 1}}));
+  const Dag dag = small.finish();
+  constexpr std::size_t draws = 6;
+  SharedDoubles one(draws), many(draws);
+  const auto draw = [&](std::size_t number, std::optional<FluidNetwork>& network) {
+    const JitterDraw jitter({.kernel = 0.3, .communication = 0.3}, 1, number);
+    SimGridBackend backend(Collectives::fluid, {}, jitter, nullptr, nullptr, &network);
+    return execute(dag, backend).makespan();
+  };
+  run_in_child([&] {
+    std::optional<FluidNetwork> network;
+    for (std::size_t number = 0; number < draws; ++number) one.values()[number] = draw(number, network);
+  });
+  run_in_children(draws, 2, [&](std::size_t number) {
+    std::optional<FluidNetwork> network;
+    many.values()[number] = draw(number, network);
+  });
+  for (std::size_t number = 0; number < draws; ++number) {
+    EXPECT_GT(one.values()[number], 1e-3);
+    EXPECT_NEAR(one.values()[number], many.values()[number], 1e-12);
+  }
+}
+
+// Of 16 draws that are stratified together, each has a rank's speed from another sixteenth, and another rank's in another order.
+TEST(Jitter, StratifiedSpeedsAreOneOfEachRange) {
+  constexpr std::uint64_t first = 100, count = 16;
+  constexpr double c = 0.1;
+  const double deviation = std::sqrt(std::log1p(c * c));
+  std::set<std::vector<int>> orders;
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    std::vector<int> ranges;
+    for (std::uint64_t draw = first; draw < first + count; ++draw) {
+      const double speed = JitterDraw({.rank = c}, 1, draw, {first, count}).rank(rank);
+      ranges.push_back(static_cast<int>(count * normal_share_below(std::log(speed) / deviation + deviation / 2)));
+    }
+    orders.insert(ranges);
+    std::ranges::sort(ranges);
+    for (int range = 0; range < static_cast<int>(count); ++range) EXPECT_EQ(ranges[static_cast<std::size_t>(range)], range);
+  }
+  EXPECT_EQ(orders.size(), 4U);
+}
+
+TEST(Jitter, NormalNumbersAreKnownToBeBelowByTheirFirstHalf) {
+  constexpr int keys = 100'000;
+  for (const double z : {-1.0, 0.0, 0.01, 1.0, 2.0, 3.0}) {
+    int below = 0, known = 0;
+    for (std::uint64_t i = 0; i < keys; ++i) {
+      const RandomKey key{5, i};
+      below += key.normal() < z ? 1 : 0;
+      known += key.normal_is_below(z) ? 1 : 0;
+      ASSERT_FALSE(key.normal_is_below(z) && key.normal() >= z) << z << ' ' << i;
+    }
+    EXPECT_LE(known, z > 0 ? below : 0);
+    EXPECT_GE(known, z >= 2 ? 0.8 * below : 0);
+  }
 }
 
 TEST(Jitter, PercentilesLieBetweenNeighbours) {

@@ -11,9 +11,15 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <stdexcept>
+#include <thread>
 
+#include "runtime/base/memory_limit.h"
+#include "runtime/base/parallel.h"
 #include "scenarios/reading/document.h"
+#include "sim/child_process.h"
 #include "studies/runner/scenario_hash.h"
+#include "studies/runner/step_process.h"
 #include "studies/step/simulated_step.h"
 #include "tests/runtime/temporary_folder.h"
 
@@ -90,6 +96,22 @@ TEST(StepRunner, ResultsAreThoseOfASimulationInThisProcess) {
   EXPECT_GT(outcomes[3].result()->run.peak_rss, 0);
   EXPECT_GT(outcomes[3].seconds, 0);
   EXPECT_FALSE(outcomes[3].from_cache);
+}
+
+TEST(StepRunner, ProcessesShareMemoryAndProcessors) {
+  const std::size_t processors = std::max(1U, std::thread::hardware_concurrency());
+  for (const std::size_t processes : std::initializer_list<std::size_t>{1, 2, 3, 1000}) {
+    const ProcessShare share = share_of(processes, 6'000'000'000);
+    EXPECT_EQ(share.memory, 6'000'000'000 / static_cast<Bytes>(processes));
+    EXPECT_GE(share.threads, 1U);
+    EXPECT_LE(share.threads * processes, std::max(processors, processes));
+    EXPECT_LE(share.threads, most_threads());
+    run_in_child([&] {
+      keep_to(share);
+      if (most_threads() != share.threads || memory_limit() != share.memory) throw std::logic_error("keeps to something else");
+    });
+  }
+  EXPECT_EQ(share_of(1, 1).threads, most_threads());
 }
 
 TEST(StepRunner, JitterIsDrawnAsTandemSimulateDoes) {
