@@ -172,7 +172,7 @@ TEST(DagParts, OfSeveralRanksAndBesideRanksThatWereAddedAtOnce) {
   }
 }
 
-TEST(DagParts, AreThatOfADagWithoutTheEndsOfRanks) {
+TEST(DagParts, NeedNoEndsOfRanksToFindTheirEdges) {
   // Here nothing is said of ranks' ends: all edges are found at the end, over all ranks.
   DagBuilder builder;
   std::vector<TaskId> tasks;
