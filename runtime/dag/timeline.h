@@ -20,7 +20,6 @@ inline double instant_of(Seconds date) {
 struct Repeat {
   Seconds from = 0, to = 0;
   std::int64_t times = 0;
-  std::int32_t periods = 1;        ///< of the pipeline, in one stretch
   std::int32_t micro_batches = 1;  ///< of the stretch, that pass the first stage's first chunk
 
   Seconds added() const { return static_cast<double>(times) * (to - from); }
