@@ -42,15 +42,7 @@ inline double lognormal(double coefficient, double z) { return Lognormal(coeffic
 /// The random numbers of one step: factors of times, the same however many steps are drawn at once and in which order.
 class JitterDraw {
  public:
-  /// Draws whose speeds of a rank are spread evenly: one of each is in each of `count` equally probable ranges (a Latin
-  /// hypercube; McKay, Beckman and Conover 1979, Technometrics 21(2)). Means and variances over all of them are then closer to
-  /// those of any number.
-  struct Stratified {
-    std::uint64_t first = 0;
-    std::uint64_t count = 0;
-  };
-  JitterDraw(const Variation& variation, std::uint64_t seed, std::uint64_t draw) : JitterDraw(variation, seed, draw, {draw, 1}) {}
-  JitterDraw(const Variation& variation, std::uint64_t seed, std::uint64_t draw, const Stratified& with);
+  JitterDraw(const Variation& variation, std::uint64_t seed, std::uint64_t draw);
 
   const Variation& variation() const { return variation_; }
   double kernel(std::uint32_t world_rank, TaskId task) const;
@@ -62,8 +54,7 @@ class JitterDraw {
  private:
   Variation variation_;
   RandomKey key_;
-  RandomKey kernels_, communication_, strata_;
-  std::uint64_t number_, strata_count_;  ///< among those that it is stratified with
+  RandomKey kernels_, communication_;
   Lognormal kernel_factor_, communication_factor_;
 };
 
