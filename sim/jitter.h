@@ -58,11 +58,11 @@ class JitterDraw {
   Lognormal kernel_factor_, communication_factor_;
 };
 
-/// Pilots are drawn in rounds, of which each knows what those before tell: with what the members that are not simulated are late
-/// by in place, two rounds of 16 find what 64 in one do not (jitter_test.cpp in tests/end_to_end).
+/// Pilots are drawn in rounds, of which each knows what those before tell: two rounds of 16 miss less of the mean excess of
+/// folded pipelines than one of 64 does (jitter_test.cpp in tests/end_to_end).
 inline constexpr std::size_t pilot_rounds = 2, pilots_of_round = 16;
 
-/// Returns step times with jitter, one for each draw from 0 on, `jobs` simulated at a time, each in a child of its own. For a
+/// Returns step times with jitter, one for each draw from 0 on, `jobs` simulated at a time, in children. For a
 /// multi-step DAG, the times are those of all its steps together. `ended` is told how many draws have ended. A folded DAG is
 /// drawn `pilot_rounds * pilots_of_round` times before.
 std::vector<Seconds> drawn_makespans(const Dag& dag, const Variation& variation, std::uint64_t seed, std::size_t draws,
