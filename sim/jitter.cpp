@@ -4,7 +4,6 @@
 #include <cmath>
 #include <optional>
 
-#include "runtime/base/order_statistics.h"
 #include "runtime/executor.h"
 #include "sim/arrival_plan.h"
 #include "sim/child_process.h"
@@ -18,8 +17,7 @@ enum Drawn : std::uint64_t {
   of_kernel,
   of_rank,
   of_communication,
-  of_peers,
-  of_strata
+  of_peers
 };
 
 /// Draws that one process makes, one after the other: neither the process nor its memory need be made anew for each. Their last
@@ -39,14 +37,12 @@ using Measure = std::function<void(std::size_t number, const SimGridBackend&, co
 /// Makes the draws from `first` on, so many, and has the children measure each by its number, which starts at 0. `ended` is told
 /// in the parent how many have ended, child by child in their order, and of a child's before the one that is later by `jobs`
 /// begins.
-void draw_in_children(const Drawing& drawing, std::uint64_t first, std::size_t count, bool stratified, const Measure& measure,
+void draw_in_children(const Drawing& drawing, std::uint64_t first, std::size_t count, const Measure& measure,
                       const std::function<void(std::size_t)>& ended) {
   const auto work = [&](std::size_t child) {
     std::optional<FluidNetwork> network;
     for (std::size_t number = child * draws_of_child; number < std::min(count, (child + 1) * draws_of_child); ++number) {
-      const std::uint64_t draw = first + number;
-      const JitterDraw random(drawing.variation, drawing.seed, draw,
-                              stratified ? JitterDraw::Stratified{first, count} : JitterDraw::Stratified{draw, 1});
+      const JitterDraw random(drawing.variation, drawing.seed, first + number);
       SimGridBackend backend(Collectives::fluid, {}, random, drawing.pilots, &drawing.costs, &network);
       measure(number, backend, execute(drawing.dag, backend));
     }
@@ -99,7 +95,7 @@ ArrivalPilots draw_pilots(const Drawing& drawing) {
   Drawing drawing_pilots = drawing;
   drawing_pilots.pilots = &pilots;
   for (std::size_t round = 0; round < pilot_rounds; ++round) {
-    draw_in_children(drawing_pilots, first_pilot + round * pilots_of_round, pilots_of_round, true, measure, add_up);
+    draw_in_children(drawing_pilots, first_pilot + round * pilots_of_round, pilots_of_round, measure, add_up);
     set_moments(pilots, sums);
   }
   pilots.are_wanted = false;
@@ -108,14 +104,11 @@ ArrivalPilots draw_pilots(const Drawing& drawing) {
 
 }  // namespace
 
-JitterDraw::JitterDraw(const Variation& variation, std::uint64_t seed, std::uint64_t draw, const Stratified& with)
+JitterDraw::JitterDraw(const Variation& variation, std::uint64_t seed, std::uint64_t draw)
     : variation_(variation),
       key_{seed, draw},
       kernels_(key_.with(of_kernel)),
       communication_(key_.with(of_communication)),
-      strata_(RandomKey{seed, with.first}.with(of_strata)),
-      number_(draw - with.first),
-      strata_count_(with.count),
       kernel_factor_(variation.kernel),
       communication_factor_(variation.communication) {}
 
@@ -124,15 +117,7 @@ double JitterDraw::kernel(std::uint32_t world_rank, TaskId task) const {
 }
 
 double JitterDraw::rank(std::uint32_t world_rank) const {
-  const RandomKey key = key_.with(of_rank).with(world_rank);
-  if (strata_count_ < 2) return lognormal(variation_.rank, key.normal());
-  // The draws take their ranges in the order of random numbers.
-  const RandomKey strata = strata_.with(world_rank);
-  std::uint64_t range = 0;
-  for (std::uint64_t other = 0; other < strata_count_; ++other)
-    range += strata.with(other).uniform() < strata.with(number_).uniform() ? 1 : 0;
-  const double share = (static_cast<double>(range) + key.uniform()) / static_cast<double>(strata_count_);
-  return lognormal(variation_.rank, normal_quantile(share));
+  return lognormal(variation_.rank, key_.with(of_rank).with(world_rank).normal());
 }
 
 double JitterDraw::communication(std::uint32_t world_rank, TaskId task) const {
@@ -158,7 +143,7 @@ std::vector<Seconds> drawn(const Dag& dag, const Variation& variation, const Dra
   const auto measure_one = [&](std::size_t number, const SimGridBackend& backend, const Timeline& timeline) {
     measure(backend, timeline, values.subspan(number * width, width));
   };
-  draw_in_children(drawing, 0, draws.count, false, measure_one, [&](std::size_t ended) {
+  draw_in_children(drawing, 0, draws.count, measure_one, [&](std::size_t ended) {
     if (draws.ended) draws.ended(ended);
   });
   return {values.begin(), values.end()};

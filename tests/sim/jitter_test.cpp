@@ -6,7 +6,6 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
-#include <set>
 
 #include "runtime/base/order_statistics.h"
 #include "runtime/executor.h"
@@ -141,25 +140,6 @@ TEST(Jitter, DrawsOfOneProcessAreThoseOfMany) {
     EXPECT_GT(one.values()[number], 1e-3);
     EXPECT_NEAR(one.values()[number], many.values()[number], 1e-12);
   }
-}
-
-// Of 16 draws that are stratified together, each has a rank's speed from another sixteenth, and another rank's in another order.
-TEST(Jitter, StratifiedSpeedsAreOneOfEachRange) {
-  constexpr std::uint64_t first = 100, count = 16;
-  constexpr double c = 0.1;
-  const double deviation = std::sqrt(std::log1p(c * c));
-  std::set<std::vector<int>> orders;
-  for (std::uint32_t rank = 0; rank < 4; ++rank) {
-    std::vector<int> ranges;
-    for (std::uint64_t draw = first; draw < first + count; ++draw) {
-      const double speed = JitterDraw({.rank = c}, 1, draw, {first, count}).rank(rank);
-      ranges.push_back(static_cast<int>(count * normal_share_below(std::log(speed) / deviation + deviation / 2)));
-    }
-    orders.insert(ranges);
-    std::ranges::sort(ranges);
-    for (int range = 0; range < static_cast<int>(count); ++range) EXPECT_EQ(ranges[static_cast<std::size_t>(range)], range);
-  }
-  EXPECT_EQ(orders.size(), 4U);
 }
 
 TEST(Jitter, NormalNumbersAreKnownToBeBelowByTheirFirstHalf) {
