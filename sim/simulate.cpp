@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/base/peak_rss.h"
 #include "runtime/base/stopwatch.h"
 #include "runtime/executor.h"
 #include "sim/child_process.h"
@@ -29,6 +30,15 @@ SimulationRun simulate(const Dag& dag, Collectives collectives, const Speedup& s
   run.timeline.start.assign(start.values().begin(), start.values().end());
   run.timeline.end.assign(end.values().begin(), end.values().end());
   run.wall = stopwatch.elapsed();
+  return run;
+}
+
+SimulationRun simulate_here(const Dag& dag, Collectives collectives) {
+  const Stopwatch stopwatch;
+  SimGridBackend backend(collectives);
+  SimulationRun run{.timeline = execute(dag, backend)};
+  run.wall = stopwatch.elapsed();
+  run.peak_rss = peak_rss();
   return run;
 }
 

@@ -35,6 +35,10 @@ struct SimulationRun {
 SimulationRun simulate(const Dag& dag, Collectives collectives = Collectives::fluid, const Speedup& speedup = {},
                        const std::function<void(double share)>& progress = {});
 
+/// Does the same in this process: for one that is itself somebody's child, as what kills it kills all, and that simulates nothing
+/// afterwards, neither itself nor in children, as SimGrid's engine is used up. Neither memory nor a timeline need be copied then.
+SimulationRun simulate_here(const Dag& dag, Collectives collectives = Collectives::fluid);
+
 /// Returns how long the DAG takes with each of `speedups`; `jobs` are simulated at a time, each in a child of its own.
 std::vector<Seconds> makespans(const Dag& dag, std::span<const Speedup> speedups, std::size_t jobs,
                                Collectives collectives = Collectives::fluid);

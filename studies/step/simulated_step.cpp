@@ -33,7 +33,8 @@ SimulatedStep simulate_one(const Scenario& scenario, const World& world, bool fo
       .dag = shown_while(progress, "lowering", [&] { return lower(scenario, world, steps); }), .timeline = {}, .result = {}};
   spdlog::debug("lowered to {} tasks, {} collectives and transfers, {} buffers", step.dag.tasks.size(), step.dag.groups.size(),
                 step.dag.buffers.size());
-  SimulationRun run = simulate(step.dag, options.collectives, {}, shown_in(progress, "simulating"));
+  SimulationRun run = options.ends_process ? sim::simulate_here(step.dag, options.collectives)
+                                           : simulate(step.dag, options.collectives, {}, shown_in(progress, "simulating"));
   step.timeline = std::move(run.timeline);
   spdlog::debug("simulated {:.6f} s", step.timeline.makespan());
   const RunFacts facts{
@@ -86,7 +87,9 @@ namespace {
 SimulatedStep simulate_on(const Scenario& scenario, const World& world, bool folded, const SimulationOptions& options) {
   spdlog::debug("{} ranks in {} classes, {} communicators on {} classes of links", scenario.parallelism.world_size(),
                 world.ranks.size(), world.communicators.size(), world.links.size());
-  SimulatedStep step = simulate_one(scenario, world, folded, options, {});
+  SimulationOptions of_first = options;
+  of_first.ends_process &= !scenario.training.local_steps();
+  SimulatedStep step = simulate_one(scenario, world, folded, of_first, {});
   if (scenario.training.local_steps()) {
     const StepResult local = simulate_one(scenario, world, folded, options, {.averages = false}).result;
     step.result = mean_of_period(local, step.result, scenario.training.sync_every);
@@ -177,6 +180,7 @@ SimulatedStep simulate_folds(const Scenario& scenario, Folds folds, bool folded,
   if (folds.even && static_cast<std::int64_t>(folds.even->ranks.size()) <= most_lowered_ranks) {
     SimulationOptions whole = options;
     whole.fold_time = false;  // what becomes of its tasks is followed one by one
+    whole.ends_process = false;
     SimulatedStep step = simulate_on(scenario, *folds.even, true, whole);
     const bool same = relief_is_absorbed(folds.exact, *folds.even, step.dag, step.timeline);
     spdlog::debug("places in trees {}", same ? "leave the step time as it is" : "matter");
@@ -188,6 +192,11 @@ SimulatedStep simulate_folds(const Scenario& scenario, Folds folds, bool folded,
   simulated = std::move(folds.exact);
   if (folded) refuse_too_many_classes(scenario, simulated);
   return simulate_on(scenario, simulated, folded, options);
+}
+
+/// Whether `simulate_in_full` has more to simulate than the step.
+bool simulates_after_step(const Scenario& scenario) {
+  return scenario.jitter.enabled() || !scenario.training.sync.empty() || scenario.model.moe.capacity_factor != 0;
 }
 
 }  // namespace
@@ -212,7 +221,9 @@ SimulatedStep simulate_step(const Scenario& scenario, bool folded, const Simulat
 
 SimulatedStep simulate_in_full(const Scenario& scenario, bool folded, const SimulationOptions& options,
                                const Stopwatch& stopwatch) {
-  SimulatedStep step = simulate_step(scenario, folded, options);
+  SimulationOptions of_step = options;
+  of_step.ends_process &= !simulates_after_step(scenario) && options.fold_tolerance == 0;
+  SimulatedStep step = simulate_step(scenario, folded, of_step);
   StepResult& result = step.result;
   if (result.experts) result.experts->safe_step_time = safe_step_time(scenario, folded, options, *result.experts);
   result.jitter = draw_jitter(scenario, step.dag, result, options.progress);

@@ -31,6 +31,8 @@ struct SimulationOptions {
   /// Leaves out what repeats itself (folded_time.h). For those who ask for the result alone: `dag` and `timeline` may then be
   /// those of a step with fewer micro-batches.
   bool fold_time = false;
+  /// This process simulates nothing after the step: its last simulation may be done here (sim::simulate_here).
+  bool ends_process = false;
 };
 
 /// Collectives in steps take a scenario that is not folded.

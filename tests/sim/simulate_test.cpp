@@ -15,6 +15,20 @@ namespace {
 
 constexpr Seconds ns = 1e-9;
 
+TEST(Simulate, InThisProcessIsAsInAChild) {
+  SmallDag small;
+  const LinkId link = small.link(1e9);
+  const TaskId one = small.flow(1'000'000, {{link, 1}}), other = small.flow(3'000'000, {{link, 1}});
+  const Dag dag = small.finish();
+  const Timeline expected = simulate(dag).timeline;
+  run_in_child([&] {
+    const SimulationRun here = simulate_here(dag);
+    if (here.timeline.start != expected.start || here.timeline.end != expected.end || here.peak_rss <= 0)
+      throw std::logic_error("not as in a child");
+  });
+  EXPECT_LT(expected.end[one], expected.end[other]);
+}
+
 TEST(Simulate, KernelsOfOneStreamAddUp) {
   SmallDag small;
   const RankIndex rank = small.rank();

@@ -123,6 +123,21 @@ TEST(StepRunner, JitterIsDrawnAsTandemSimulateDoes) {
   EXPECT_EQ(outcomes[0].result()->jitter->draws, 20U);
 }
 
+// A process simulates its last step itself, and what comes before in children.
+TEST(StepRunner, StepsThatAreSimulatedSeveralTimesAreAsInThisProcess) {
+  const std::vector<std::vector<std::string>> several = {
+      {"model.moe={experts: 4, top_k: 2, ffn: 64, capacity_factor: 1, load: [4, 2, 1, 1]}"},
+      {"training.sync=[{kind: backup, backups: 1}]", "parallelism.zero=0"},
+      {"training.sync_every=4", "parallelism.zero=0"}};
+  for (const std::vector<std::string>& overrides : several) {
+    const std::vector<StepOutcome> outcomes = StepRunner(1).run({tiny_job(overrides)});
+    ASSERT_NE(outcomes[0].result(), nullptr) << outcomes[0].failure()->text();
+    const StepResult expected =
+        simulate_in_full(std::get<Scenario>(tiny_job(overrides).scenario), true, {.fold_time = true}).result;
+    EXPECT_EQ(text_of(*outcomes[0].result()), text_of(expected)) << overrides.front();
+  }
+}
+
 // The slow one is the first to start and the last to end.
 TEST(StepRunner, OutcomesComeAsTheyEndAndAreReturnedInTheJobsOrder) {
   std::vector<StepJob> all = four_jobs();
