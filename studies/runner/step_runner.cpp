@@ -51,18 +51,25 @@ class Run {
   void run() {
     pool_.expect(count_);
     while (next_ < count_ || !started_.empty()) {
-      for (; next_ < count_ && started_.size() < pool_.capacity(); ++next_) begin(next_);
+      begin_what_can_be();
+      finish_ended();  // while the others are simulated
       if (told_)
         told_({.total = count_, .done_before = from_cache_, .done = next_ - started_.size(), .running = pool_.running()});
       if (started_.empty()) continue;
       for (EndedStep& step : pool_.wait(signals_)) {
-        const auto started = started_.extract(step.index);
-        finish(step.index, started.mapped(), std::move(step.outcome), std::move(step.json));
+        auto started = started_.extract(step.index);
+        ended_steps_.push_back({std::move(step), std::move(started.mapped())});
       }
     }
+    finish_ended();
   }
 
  private:
+  struct Ended {
+    EndedStep step;
+    StepJob job;
+  };
+
   std::size_t count_;
   StepPool& pool_;
   ResultsDatabase* cache_;
@@ -72,6 +79,21 @@ class Run {
   ChildSignals signals_;
   std::size_t next_ = 0, from_cache_ = 0;
   std::map<std::size_t, StepJob> started_;
+  std::vector<Ended> ended_steps_;  ///< and not stored yet
+
+  void begin_what_can_be() {
+    try {
+      for (; next_ < count_ && started_.size() < pool_.capacity(); ++next_) begin(next_);
+    } catch (...) {
+      finish_ended();
+      throw;
+    }
+  }
+
+  void finish_ended() {
+    for (Ended& ended : std::exchange(ended_steps_, {}))
+      finish(ended.step.index, ended.job, std::move(ended.step.outcome), std::move(ended.step.json));
+  }
 
   void begin(std::size_t index) {
     StepJob job = make_(index);
@@ -88,6 +110,8 @@ class Run {
 
   std::optional<StepOutcome> recalled(const StepJob& job) const {
     if (cache_ == nullptr) return {};
+    for (const Ended& ended : ended_steps_)
+      if (ended.job.text == job.text) return outcome_of(row_of(ended.job, ended.step.outcome, ended.step.json));
     const std::optional<PointRow> row = cache_->row(hash_of_scenario(job.text));
     return row ? outcome_of(*row) : std::nullopt;
   }

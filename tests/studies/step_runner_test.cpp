@@ -258,6 +258,16 @@ TEST(StepRunner, TheCacheHasEachOutcomeBeforeItIsTold) {
 }
 
 // What versions before this one stored had no stages_s, kinds and interval_s.
+// The second begins before the first is stored.
+TEST(StepRunner, OneAfterTheOtherEqualJobsAreSimulatedOnce) {
+  const TemporaryFolder folder;
+  ResultsDatabase database(folder / "results.sqlite");
+  const std::vector<StepOutcome> outcomes = StepRunner(1, &database).run({tiny_job(), tiny_job(), tiny_job()});
+  EXPECT_FALSE(outcomes[0].from_cache);
+  EXPECT_TRUE(outcomes[1].from_cache && outcomes[2].from_cache);
+  EXPECT_EQ(text_of(*outcomes[1].result()), text_of(*outcomes[0].result()));
+}
+
 TEST(StepRunner, TakesUpWhatAnOlderVersionStored) {
   const TemporaryFolder folder;
   ResultsDatabase cache(folder / "cache.sqlite");
