@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -22,15 +23,16 @@ struct Try {
 };
 
 /// Beside those that fill the pipeline and empty it, few micro-batches show most steady states, and some need more; where
-/// micro-batches enter at both ends, most of all. Where context-parallel ranks exchange keys while others exchange tokens, none
-/// is tried: in deepseek-v3.2-2k stages take turns in cycles of 14 micro-batches, which are alike too late.
-std::vector<Try> tries(const Scenario& scenario) {
+/// micro-batches enter at both ends, most of all, so that a fifth of many is tried at once. Where context-parallel ranks exchange
+/// keys while others exchange tokens, none is tried: in deepseek-v3.2-2k stages take turns in cycles of 14 micro-batches, which
+/// are alike too late.
+std::vector<Try> tries(const Scenario& scenario, std::int64_t all) {
   const ParallelismSpec& p = scenario.parallelism;
   const std::int64_t filling = 2 * p.pp;
   if (scenario.training.schedule != ScheduleKind::dualpipe)
     return {{.micro_batches = filling + 8}, {.micro_batches = filling + 24}};
   if (p.cp > 1) return {};
-  return {{.micro_batches = filling + 32, .most_of_all = 0.55}};
+  return {{.micro_batches = std::max(filling + 32, all / 5), .most_of_all = 0.55}};
 }
 
 bool is_one_step_of_one_kind(const Scenario& scenario, const StepRange& steps) {
@@ -61,11 +63,11 @@ std::optional<SimulatedStep> simulate_shorter(const Scenario& scenario, const Wo
 std::optional<SimulatedStep> simulate_folded_in_time(const Scenario& scenario, const World& world,
                                                      const SimulationOptions& options, const StepRange& steps) {
   if (options.collectives != Collectives::fluid || !is_one_step_of_one_kind(scenario, steps)) return {};
-  const auto all = static_cast<double>(scenario.training.micro_batches(scenario.parallelism));
-  for (const Try& one : tries(scenario)) {
+  const std::int64_t all = scenario.training.micro_batches(scenario.parallelism);
+  for (const Try& one : tries(scenario, all)) {
     const auto shorter =
         scenarios::shorter_schedule(scenario, static_cast<std::int32_t>(one.micro_batches), sim::most_periods_in_stretch);
-    if (!shorter || static_cast<double>(shorter->micro_batches) > one.most_of_all * all) continue;
+    if (!shorter || static_cast<double>(shorter->micro_batches) > one.most_of_all * static_cast<double>(all)) continue;
     if (auto step = simulate_shorter(scenario, world, options, steps, *shorter)) return step;
   }
   return {};
