@@ -15,7 +15,8 @@ namespace tandem::studies {
 namespace {
 
 // Of ten shipped scenarios of more than 100,000 tasks: 330 to 430 bytes of peak memory for each task beyond what the program
-// takes for itself. deepseek-v3-2k took 2.3 times as long as lowering alone (docs/limits.md).
+// takes for itself. deepseek-v3-2k took 2.0 times as long as one thread lowers it on two processors, and 2.8 on one
+// (docs/limits.md).
 constexpr double bytes_per_task = 430, bytes_of_program = 45e6;
 constexpr double times_of_lowering = 2.3;
 
