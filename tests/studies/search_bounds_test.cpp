@@ -5,9 +5,9 @@
 #include <random>
 
 #include "scenarios/reading/document.h"
+#include "studies/search/memory_bound.h"
 #include "studies/search/plan_score.h"
 #include "studies/search/plan_space.h"
-#include "studies/search/memory_bound.h"
 #include "studies/search/step_bound.h"
 #include "studies/step/simulated_step.h"
 #include "tests/runtime/temporary_folder.h"
