@@ -38,11 +38,12 @@ for process in filter(str.isdigit, os.listdir("/proc")):
         print(process)' "$1" "SLURM_CONF=$SLURM_CONF"
 }
 
-# kill_node NAME: its daemon, what it runs, and the news of it, which a real cluster takes minutes to notice.
+# kill_node NAME: its daemon, the news of it, which a real cluster takes minutes to notice, and what it runs: not before, as the
+# steps of a dead node tell nobody of their end.
 kill_node() {
   kill -KILL "${slurm_pids[$1]}"
-  processes_with "SLURMD_NODENAME=$1" | xargs --no-run-if-empty kill -KILL || true
   scontrol update NodeName="$1" State=DOWN Reason=killed
+  processes_with "SLURMD_NODENAME=$1" | xargs --no-run-if-empty kill -KILL || true
 }
 
 # start_slurm FOLDER: returns once both nodes are idle; fails with what the logs say.

@@ -109,8 +109,7 @@ kill_node two
 wait $sweep || fail "a dead node fails the sweep: $(<node.txt)"
 expect_same_points plain-slow.sqlite node.sqlite
 expect_tidy node.sqlite
-# Slurm says NODE_FAIL, or FAILED where it has heard of the processes' end before it misses the node.
-grep -q 'NODE_FAIL\|it is gone\|ended (FAILED); what it was simulating goes to another' node.txt || fail "nobody tells of the dead node: $(<node.txt)"
+grep -q 'NODE_FAIL\|it is gone' node.txt || fail "nobody tells of the dead node: $(<node.txt)"
 scontrol update NodeName=two State=RESUME
 start_node two
 
