@@ -107,6 +107,8 @@ run 1
 says 'FAILED: the bundle is of commit new, whose sources are not those here'
 [[ ! -e $results/machine.txt ]] # nothing ran
 echo 'int main() {}' >"$work/main.cpp"
+run 0 PRETEND=far PARTS='lower-.*|kernels'
+[[ $(cd "$results" && echo *.txt) == 'kernels.txt lower-tiny-four-experts.txt lower-tiny-four-ranks.txt machine.txt' ]] || exit 1
 run 1 MISSING='  libcublasLt.so.13 => not found'
 says 'libcublasLt.so.13 => not found'
 run 1 PRETEND=no-gpu
