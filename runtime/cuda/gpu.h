@@ -56,6 +56,9 @@ class GpuStep : public Backend {
   virtual void date_tasks(bool dates) = 0;
   /// Returns how long the last run took, from before its first task to after its last.
   virtual Seconds duration() const = 0;
+  /// Returns how many runs, each right after the one before, have the mean of training's steps: where steps reach the power
+  /// limit, clocks rise and fall from one to the next. 1 where the last run was too short for that.
+  virtual std::size_t runs_of_mean() const { return 1; }
   /// Returns what the last run launched as graphs.
   virtual GraphCount graphs() const = 0;
   /// Takes the communicators between processes down, with all other processes. Nothing of the step may be used afterwards.
@@ -81,6 +84,6 @@ std::unique_ptr<Gpu> open_gpu(int device = 0);
 
 /// The function that the module exports as `tandem_open_gpu`; `interface` is the gpu_interface that the program was built with.
 using OpenGpu = std::unique_ptr<Gpu>(int device, int interface);
-inline constexpr int gpu_interface = 3;
+inline constexpr int gpu_interface = 4;
 
 }  // namespace tandem

@@ -2,6 +2,7 @@
 
 #include "runtime/base/input_error.h"
 #include "runtime/contents/initial_values.h"
+#include "runtime/execution/measured_runs.h"
 #include "runtime/execution/read_buffers.h"
 #include "runtime/execution/stored_types.h"
 #include "runtime/host/backend.h"
@@ -33,17 +34,10 @@ class GpuSite final : public ExecutionSite {
       : dag_(stored_on_gpus(dag)), graphs_(graphs), gpu_(open_gpu()), step_(gpu_->make_step(dag_, {.graphs = graphs})) {}
 
   std::size_t verify_collectives() override { return step_->verify_collectives(); }
-  /// The first run warms up: what is loaded at its first use, and clocks. The second shows what dates cost the third.
   Timeline execute(EndedTasks& ended) override {
-    step_->date_tasks(false);
-    for ([[maybe_unused]] const char* run : {"warm-up", "undated"}) {
-      step_->fill(data_seed);
-      tandem::execute(dag_, *step_);
-    }
-    undated_ = step_->duration() / dag_.info.steps;
-    step_->date_tasks(true);
-    step_->fill(data_seed);
-    return tandem::execute(dag_, *step_, &ended);
+    const MeasuredRuns runs = measure_runs(dag_, *step_, {.ended = &ended});
+    undated_ = runs.undated / dag_.info.steps;
+    return runs.timeline;
   }
   std::optional<Seconds> undated_step() const override { return undated_; }
   const HostMemory& memory() override {

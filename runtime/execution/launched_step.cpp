@@ -9,6 +9,7 @@
 
 #include "runtime/contents/initial_values.h"
 #include "runtime/execution/execution_site.h"
+#include "runtime/execution/measured_runs.h"
 #include "runtime/execution/read_buffers.h"
 #include "runtime/execution/stored_types.h"
 #include "runtime/executor.h"
@@ -85,18 +86,9 @@ std::optional<LaunchedStep> execute_with_others(const Launch& launch, const Dag&
     const std::unique_ptr<Gpu> gpu = open_gpu(static_cast<int>(launch.local_rank));
     const std::unique_ptr<GpuStep> step = gpu->make_step(dag, {.control = &control, .launch = &launch, .graphs = graphs});
     const std::size_t collectives = step->verify_collectives();
-    const auto run = [&](bool dates) {
-      step->date_tasks(dates);
-      step->fill(data_seed);
-      control.barrier();
-      return execute(dag, *step);
-    };
-    run(false);  // warms up
-    run(false);
-    const Seconds undated = step->duration();
-    const Timeline timeline = run(true);
+    const MeasuredRuns runs = measure_runs(dag, *step, {.control = &control});
     const std::vector<std::string> all =
-        control.gather(own_measurement(dag, launch.rank, timeline, {loss_on(*step, dag, launch.rank), undated}));
+        control.gather(own_measurement(dag, launch.rank, runs.timeline, {loss_on(*step, dag, launch.rank), runs.undated}));
     if (launch.rank == 0) {
       result = merged(dag, all);
       result->collectives = collectives;

@@ -100,6 +100,30 @@ TEST_P(VirtualRanks, LeaveWhatTheHostLeaves) {
   }
 }
 
+/// A graph is captured once and launched again, with memory as the run before left it, as a step that is issued anew.
+TEST(RepeatedRuns, OfAGraphAreThoseOfTasksIssuedOneByOne) {
+  const Dag dag = dag_of({"parallelism.dp=2 parallelism.zero=1 model.layers=1 training.global_batch=2"});
+  std::vector<std::vector<std::vector<float>>> left;
+  for (const GraphScope graphs : {GraphScope::none, GraphScope::full}) {
+    const auto gpu = make_gpu_step(dag, {.graphs = graphs}, 4);
+    std::vector<std::vector<std::vector<float>>> after;
+    for (const bool dates : {false, true}) {
+      gpu->date_tasks(dates);
+      gpu->fill(data_seed);
+      for (int run = 0; run < 2; ++run) {
+        const Timeline timeline = execute(dag, *gpu);
+        EXPECT_EQ(dates, timeline.last_end() > 0);
+        after.push_back(numbers_of(dag, *gpu));
+      }
+    }
+    EXPECT_NE(after[0], after[1]);  // each trains on
+    EXPECT_EQ(after[0], after[2]);
+    EXPECT_EQ(after[1], after[3]);
+    left.push_back(after.back());
+  }
+  EXPECT_EQ(left[0], left[1]);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Meshes, VirtualRanks,
     testing::Values(TinyStep{"parallelism.dp=1"}, TinyStep{"parallelism.tp=2 parallelism.sp=true"},

@@ -4,14 +4,14 @@
 A line for each, `ROW = MICROSECONDS`, where ROW is how the profile's row of the kernel begins; a comment where there is no
 PyTorch, or none with this GPU.
 """
-import statistics
 import sys
-import time
 
 try:
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.nn.functional import scaled_dot_product_attention as attention
+
+    from busy_gpu import Load, random
 except ImportError as error:
     print(f"# left out: {error}")
     sys.exit()
@@ -20,38 +20,13 @@ if not torch.cuda.is_available():
     sys.exit()
 
 
-def load(seconds):
-    """Draws the power of a training step, as the calibration does between its samples (runtime/cuda/module/step_load.h)."""
-    begin = time.monotonic()
-    while time.monotonic() < begin + seconds:
-        for _ in range(4):
-            factor @ factor
-        torch.cuda.synchronize()
+load = Load()
 
 
-def microseconds(run, runs=2, batches=10):
-    """The median over batches of the mean time of a run, at the clocks of a busy step."""
+def microseconds(run):
     for _ in range(3):
         run()
-    load(0.2)
-    times = []
-    for _ in range(batches):
-        load(0.01)
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
-        for _ in range(runs):
-            run()
-        end.record()
-        end.synchronize()
-        times.append(begin.elapsed_time(end) * 1e3 / runs)
-    return statistics.median(times)
-
-
-def random(*shape, trained=False):
-    return torch.randn(shape, device="cuda", dtype=torch.bfloat16, requires_grad=trained)
-
-
-factor = random(8192, 8192)
+    return load.in_step(run) * 1e6
 
 
 def product(m, n, k):

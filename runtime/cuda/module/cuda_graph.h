@@ -31,6 +31,7 @@ class CudaGraph {
     if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
   }
   void launch(const Queue& queue) const { check(cudaGraphLaunch(graph_, queue.stream), "cudaGraphLaunch"); }
+  bool exists() const { return graph_ != nullptr; }
   std::size_t nodes() const { return nodes_; }
 
  private:

@@ -28,6 +28,11 @@ constexpr Seconds least_load = 0.01;
 // Of load before the first sample, and beside what the host does for the next kernel, so that the power limit stays reached.
 constexpr Seconds before_all = 0.1, beside_the_host = 0.04;
 
+/// Products and attention, which draw the power that the limit is for. Others wait for memory, whose clock stays.
+bool is_clocked(OpKind op) {
+  return device_operation(op).prepare != nullptr || op == OpKind::attention || op == OpKind::attention_backward;
+}
+
 Bytes aligned(Bytes bytes) { return round_up(bytes, alignment); }
 
 /// The operands of one run, in memory of their own.
@@ -102,15 +107,26 @@ class GpuKernelTimer final : public KernelTimer {
     run(0);  // loads what is loaded at first use, outside of a capture
     check(cudaStreamSynchronize(queue.stream), "a kernel");
 
+    // What power slows down is told as a multiple of the load right before it, and what it takes follows from the load's mean.
+    const bool follows_clock = is_clocked(kernel.op);
+    const Seconds mean_load = load_->mean();
+
     // A long kernel is run once for each sample, so that it takes 8 runs at least: see fewest_runs.
-    EventTimer timer(queue.stream);
-    const Seconds alone = timer.milliseconds([&] { run(0); }) * 1e-3;
+    const Seconds alone = EventTimer(queue.stream).milliseconds([&] { run(0); }) * 1e-3;
     const int runs = std::clamp(static_cast<int>(shortest_graph / std::max(alone, 1e-9)), 1, most_runs_per_graph);
     const Graph graph(queue, run, runs);
     Seconds loaded = 0;
+    Event load_begins(true), begins(true), ends(true);
     const auto sample = [&](Seconds load) {
       loaded = load_->put(queue, load);
-      return timer.milliseconds([&] { graph.launch(queue); }) * 1e-3 / runs;
+      load_begins.record(queue, false);
+      load_->put_one(queue);
+      begins.record(queue, false);
+      graph.launch(queue);
+      ends.record(queue, false);
+      check(cudaStreamSynchronize(queue.stream), "a kernel");
+      const Seconds time = ends.seconds_since(begins) / runs, load_now = begins.seconds_since(load_begins);
+      return follows_clock && load_now > 0 && mean_load > 0 ? time * mean_load / load_now : time;
     };
     const Seconds once = sample(before_all);  // and warms up
     const Seconds load = std::max(least_load, load_per_run * once * runs);

@@ -93,10 +93,14 @@ class Step final : public GpuStep {
   std::size_t verify_collectives() override;
   Bytes arena(RankIndex rank) const override { return arena_.size[rank]; }
   void date_tasks(bool dates) override {
-    if (dates != dates_) pieces_are_captured_ = false;
+    if (dates != dates_) {
+      pieces_are_captured_ = false;
+      graph_ = {};
+    }
     dates_ = dates;
   }
   Seconds duration() const override { return end_->seconds_since(*begin_); }
+  std::size_t runs_of_mean() const override;
   GraphCount graphs() const override;
   void close() override;
 
@@ -127,6 +131,8 @@ class Step final : public GpuStep {
   CudaGraph graph_;                 ///< of the whole step
   std::optional<StepLoad> load_;    ///< where a step takes so long that clocks change
   bool ran_ = false;
+  bool filled_ = false;      ///< since the last run: clocks rose meanwhile
+  bool relaunches_ = false;  ///< the graph of the run before, with no task issued
   Completions* completions_ = nullptr;
 
   bool is_here(RankIndex rank) const { return options_.control == nullptr || rank == options_.launch->rank; }
@@ -148,6 +154,7 @@ class Step final : public GpuStep {
   std::vector<TaskId> members_here(std::span<const TaskId> unit) const;
   void run_kernel(TaskId id);
   void run_unit_of_virtual_ranks(std::span<const TaskId> unit);
+  void join();
   void launch_graph();
   void load();
   void verify_between_processes(TaskId id);
@@ -319,6 +326,8 @@ void Step::prepare(const Dag& dag, Completions& completions) {
     load();
     check(cudaStreamSynchronize(origin_->get().stream), "the load before the step");
   }
+  relaunches_ = graph_.exists();
+  if (relaunches_) return;
   if (is_one_graph()) capture_.emplace(origin_->get());
   begin_->record(origin_->get(), is_one_graph());
   fork_->record(origin_->get(), is_one_graph());
@@ -328,7 +337,7 @@ void Step::prepare(const Dag& dag, Completions& completions) {
 
 void Step::start(std::span<const TaskId> unit) {
   const std::vector<TaskId> here = members_here(unit);
-  if (here.empty()) return;
+  if (here.empty() || relaunches_) return;
   const NamedRange range(std::string(dag_.name_of_task(here.front())));
   for (const TaskId id : here) {
     for (const TaskId other : waits_.of(id)) events_[dag_.unit_of(other).front()].ended->awaited_by(queue_of(id));
@@ -390,7 +399,7 @@ void Step::run_unit_of_virtual_ranks(std::span<const TaskId> unit) {
   run_virtual_collective(queue_of(unit.front()), collective, dtype);
 }
 
-void Step::drive() {
+void Step::join() {
   std::size_t next = 0;
   for (const auto& queue : queues_) {
     if (!queue) continue;
@@ -398,10 +407,15 @@ void Step::drive() {
     joins_[next++].awaited_by(origin_->get());
   }
   end_->record(origin_->get(), is_one_graph());
+}
+
+void Step::drive() {
+  if (!relaunches_) join();
   if (is_one_graph()) launch_graph();
   std::size_t at = 0;
   wait_for(origin_->get(), "the step", [&] { report_first_that_runs(at); });
   ran_ = true;
+  filled_ = false;
 
   for (const TaskId first : order_) {
     const UnitEvents& events = events_[first];
@@ -411,19 +425,28 @@ void Step::drive() {
   }
 }
 
+/// A graph of the same tasks, with dates or without, is captured once.
 void Step::launch_graph() {
-  graph_ = capture_->finish();
+  if (!relaunches_) graph_ = capture_->finish();
   capture_.reset();
   load();
   launched_->record(origin_->get(), false);
   graph_.launch(origin_->get());
 }
 
-/// Draws power before a step as the step before it would, so that a measured step begins at the clocks of training. One that is
-/// short ends before they change.
+/// One that is shorter ends before clocks change, if none follows it.
+constexpr Seconds shortest_that_draws_power = 0.02;
+
+std::size_t Step::runs_of_mean() const {
+  if (!ran_ || duration() < shortest_that_draws_power) return 1;
+  return 1 + static_cast<std::size_t>(time_of_mean_clocks() / duration());
+}
+
+/// Draws power before a step as the step before it would, where there was none, so that a measured step begins at the clocks of
+/// training.
 void Step::load() {
-  constexpr Seconds shortest = 0.02, long_enough = 0.2;
-  if (!ran_ || duration() < shortest) return;
+  constexpr Seconds long_enough = 0.2;
+  if (!ran_ || !filled_ || duration() < shortest_that_draws_power) return;
   try {
     if (!load_) load_.emplace(multiprocessors_);
     load_->put(origin_->get(), long_enough);
@@ -460,6 +483,7 @@ void Step::report_first_that_runs(std::size_t& at) {
 }
 
 void Step::fill(std::uint64_t seed) {
+  filled_ = true;
   for (RankIndex rank = 0; rank < dag_.ranks.size(); ++rank) {
     if (is_here(rank) && arena_.size[rank] > 0)
       check(cudaMemsetAsync(arena_begin_[rank], 0xFF, static_cast<std::size_t>(arena_.size[rank]), origin_->get().stream),

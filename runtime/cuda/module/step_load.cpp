@@ -15,8 +15,11 @@ constexpr std::int64_t size = 8192;  // of a product: it fills every GPU, and it
 constexpr std::size_t bytes_of_matrix = size * size * 2;
 constexpr int products_of_graph = 2;  // 3.3 ms on an H200
 constexpr Seconds until_clocks_settle = 0.3;
+constexpr Seconds first_fall = 1;  // of clocks, before which they are higher than ever after
 
 }  // namespace
+
+Seconds time_of_mean_clocks() { return 4; }
 
 StepLoad::StepLoad(int multiprocessors) : queue_(multiprocessors, 0), numbers_(3 * bytes_of_matrix) {
   const Shape shape(size, size);
@@ -56,8 +59,22 @@ StepLoad::~StepLoad() { cudaGraphExecDestroy(graph_); }
 
 Seconds StepLoad::put(const Queue& queue, Seconds at_least) const {
   const auto times = static_cast<int>(std::ceil(at_least / of_graph_));
-  for (int i = 0; i < times; ++i) check(cudaGraphLaunch(graph_, queue.stream), "cudaGraphLaunch");
+  for (int i = 0; i < times; ++i) put_one(queue);
   return times * of_graph_;
+}
+
+void StepLoad::put_one(const Queue& queue) const { check(cudaGraphLaunch(graph_, queue.stream), "cudaGraphLaunch"); }
+
+Seconds StepLoad::mean() {
+  if (mean_) return *mean_;
+  const Queue& queue = queue_.get();
+  put(queue, first_fall);
+  const auto times = static_cast<int>(std::ceil(time_of_mean_clocks() / of_graph_));
+  mean_ = EventTimer(queue.stream).milliseconds([&] {
+    for (int i = 0; i < times; ++i) put_one(queue);
+  }) * 1e-3 /
+          times;
+  return *mean_;
 }
 
 void StepLoad::put_beside(Seconds at_least) { put(queue_.get(), at_least); }
