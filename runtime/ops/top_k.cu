@@ -189,9 +189,9 @@ __global__ void __launch_bounds__(threads_of_sum)
   constexpr int vector = vector_of<Element>, at_once = 4;
   const int thread = static_cast<int>(threadIdx.x), tiles = static_cast<int>(gridDim.x);
   const std::int64_t first = std::int64_t{blockIdx.x} * tile_of_sum;
-  constexpr float zeros[4] = {};
+  alignas(widest_access) constexpr float zeros[4] = {};
 #pragma unroll
-  for (int i = 4 * thread; i < tile_of_sum; i += 4 * threads_of_sum) store(sums + i, zeros);
+  for (int i = 4 * thread; i < tile_of_sum; i += 4 * threads_of_sum) copy_aligned<widest_access>(sums + i, zeros);
   for (int base = 0; base < selections; base += at_once) {
     int next[at_once], end[at_once], place[at_once];
     Element value[at_once];
