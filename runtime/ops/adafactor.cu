@@ -142,49 +142,63 @@ __global__ void adafactor_factors_kernel(const float* sums, float* factors, floa
   if (threadIdx.x == 0) means[table.first + static_cast<int>(blockIdx.x)] = piece.mean_of_columns ? of_columns : of_rows;
 }
 
-/// Where the second-order state of a walk's elements is; no mean: it is a variance.
-struct WalkedState {
-  const float* state;
-  const float* means;
+/// The second-order state of a piece.
+struct StateOfPiece {
+  const float *rows = nullptr, *columns;  ///< no rows: variances, as they lie in the slice
+  float inverse_mean = 1;
 
-  /// u of n elements of a row from element `i` of the piece on, which are `at` in the slice.
-  template <int n, typename Gradient>
-  TANDEM_DEVICE void directions(const Gradient* grad, const Table& table, int of, std::int64_t i, std::int64_t at, float clip,
-                                float (&u)[n]) const {
-    const Piece& piece = table.pieces[of];
-    float estimates[n];
-    load(grad + at, u);
-    if (means == nullptr) {
-      load(state + at, estimates);
-    } else {
-      const float mean = means[table.first + of];
-      const std::int64_t row = i / piece.columns, column = i - row * piece.columns;
-      const float of_row = state[piece.row_at + row];
-      load(state + piece.column_at + column, estimates);
+  TANDEM_DEVICE StateOfPiece(const float* state, const float* means, const Table& table, int of) : columns(state) {
+    if (means == nullptr) return;
+    rows = state + table.pieces[of].row_at;
+    columns = state + table.pieces[of].column_at;
+    inverse_mean = adafactor_estimate(1.0F, 1.0F, means[table.first + of]);
+  }
+  template <int n>
+  TANDEM_DEVICE void estimates(std::int64_t at, std::int64_t row, std::int64_t column, float (&values)[n]) const {
+    if (rows == nullptr) return load(columns + at, values);
+    const float of_row = rows[row] * inverse_mean;
+    load(columns + column, values);
 #pragma unroll
-      for (int j = 0; j < n; ++j) estimates[j] = adafactor_estimate(of_row, estimates[j], mean);
-    }
-#pragma unroll
-    for (int j = 0; j < n; ++j) u[j] = adafactor_direction(clip * u[j], estimates[j]);
+    for (int j = 0; j < n; ++j) values[j] *= of_row;
   }
 };
 
-/// Calls visit(Count<n>{}, i) for the block's elements of the piece, n of them at once; `aligned`: the tensors begin so.
+/// Calls visit(Count<n>{}, at, row, column) for every `step`-th of a piece's elements from `i` on, n of them at once: where they
+/// are in the slice and in the piece.
 template <int n>
 struct Count {};
+template <int n, typename Visit>
+TANDEM_DEVICE void walk_by(const Piece& piece, std::int64_t i, std::int64_t end, std::int64_t step, Visit visit) {
+  if (i >= end) return;
+  const std::int64_t columns = piece.columns, before = piece.at - piece.begin;
+  const std::int64_t rows_of_step = step / columns, columns_of_step = step - rows_of_step * columns;
+  std::int64_t row = i / columns, column = i - row * columns;
+#pragma unroll 2
+  for (; i < end; i += step) {
+    visit(Count<n>{}, before + i, row, column);
+    row += rows_of_step;
+    column += columns_of_step;
+    const bool carries = column >= columns;  // no division, which would take longer than the element
+    row += carries ? 1 : 0;
+    column -= carries ? columns : 0;
+  }
+}
+
+/// Walks over the block's elements of the piece; `aligned`: the tensors begin so.
 template <typename Visit>
 TANDEM_DEVICE void walk(const Piece& piece, bool aligned, Visit visit) {
   const std::int64_t thread = std::int64_t{blockIdx.x - piece.first_block} * threads + threadIdx.x;
   const std::int64_t all = std::int64_t{piece.blocks} * threads;
-  if (!aligned || !piece.aligned) {
-    for (std::int64_t i = piece.begin + thread; i < piece.end; i += all) visit(Count<1>{}, i);
-    return;
-  }
+  if (!aligned || !piece.aligned) return walk_by<1>(piece, piece.begin + thread, piece.end, all, visit);
   const std::int64_t whole = piece.begin + (piece.end - piece.begin) / vector_of_walk * vector_of_walk;
-#pragma unroll 2
-  for (std::int64_t i = piece.begin + thread * vector_of_walk; i < whole; i += all * vector_of_walk)
-    visit(Count<vector_of_walk>{}, i);
-  if (whole + thread < piece.end) visit(Count<1>{}, whole + thread);
+  walk_by<vector_of_walk>(piece, piece.begin + thread * vector_of_walk, whole, all * vector_of_walk, visit);
+  walk_by<1>(piece, whole + thread, piece.end, all, visit);
+}
+
+/// adafactor_direction's square, within 1e-6.
+TANDEM_DEVICE float square_of_direction(float gradient, float estimate) {
+  constexpr float least = adafactor_epsilon * adafactor_epsilon;
+  return divide_fast(gradient * gradient, larger(estimate, least));
 }
 
 template <typename Gradient>
@@ -212,20 +226,21 @@ struct VarianceStep {
 /// Partial sums [2][blocks].
 template <typename Gradient>
 __global__ void __launch_bounds__(threads)
-    adafactor_partial_norms_kernel(const Gradient* grad, const float* norm_square, WalkedState state, const float* master,
-                                   float* partial, Table table, float clip_norm, bool aligned) {
+    adafactor_partial_norms_kernel(const Gradient* grad, const float* norm_square, const float* state, const float* means,
+                                   const float* master, float* partial, Table table, float clip_norm, bool aligned) {
   const int of = table.piece_of_block();
   const Piece& piece = table.pieces[of];
   const float clip = clip_factor(*norm_square, clip_norm);
+  const StateOfPiece state_of_piece(state, means, table, of);
   float sums[2] = {};
-  walk(piece, aligned, [&]<int n>(Count<n>, std::int64_t i) {
-    const std::int64_t at = piece.at + i - piece.begin;
-    float u[n], w[n];
+  walk(piece, aligned, [&]<int n>(Count<n>, std::int64_t at, std::int64_t row, std::int64_t column) {
+    float g[n], w[n], estimates[n];
     load(master + at, w);
-    state.directions(grad, table, of, i, at, clip, u);
+    load(grad + at, g);
+    state_of_piece.estimates(at, row, column, estimates);
 #pragma unroll
     for (int j = 0; j < n; ++j) {
-      sums[0] += u[j] * u[j];
+      sums[0] += square_of_direction(clip * g[j], estimates[j]);
       sums[1] += w[j] * w[j];
     }
   });
@@ -247,19 +262,21 @@ __global__ void adafactor_norms_kernel(const float* partial, float* squares, Tab
 
 template <typename Gradient, typename Parameter>
 __global__ void __launch_bounds__(threads)
-    adafactor_update_kernel(const Gradient* grad, const float* norm_square, WalkedState state, const float* squares,
-                            Parameter* param, float* master, Table table, AdafactorRates rates, bool aligned) {
+    adafactor_update_kernel(const Gradient* grad, const float* norm_square, const float* state, const float* means,
+                            const float* squares, Parameter* param, float* master, Table table, AdafactorRates rates,
+                            bool aligned) {
   const int of = table.piece_of_block();
   const Piece& piece = table.pieces[of];
   const float clip = clip_factor(*norm_square, rates.clip_norm);
   const float rate = adafactor_rate(rates, squares + 2 * (table.first + of), piece.elements);
-  walk(piece, aligned, [&]<int n>(Count<n>, std::int64_t i) {
-    const std::int64_t at = piece.at + i - piece.begin;
-    float u[n], w[n];
+  const StateOfPiece state_of_piece(state, means, table, of);
+  walk(piece, aligned, [&]<int n>(Count<n>, std::int64_t at, std::int64_t row, std::int64_t column) {
+    float g[n], w[n], estimates[n];
     load(master + at, w);
-    state.directions(grad, table, of, i, at, clip, u);
+    load(grad + at, g);
+    state_of_piece.estimates(at, row, column, estimates);
 #pragma unroll
-    for (int j = 0; j < n; ++j) w[j] -= rates.decay * w[j] + rate * u[j];
+    for (int j = 0; j < n; ++j) w[j] -= rates.decay * w[j] + rate * adafactor_direction(clip * g[j], estimates[j]);
     store(master + at, w);
     store(param + at, w);
   });
@@ -327,7 +344,7 @@ void adafactor_norms_device(Queue& queue, std::span<const DeviceTensor> operands
   expect_types(norm_square.dtype == DType::f32 && of_one_type(norm_square, state, master, squares),
                "adafactor's states, weights and sums are fp32");
   const AdafactorLayout layout(attributes);
-  const WalkedState walked{state.as<const float>(), means_of(attributes, layout, state)};
+  const float *const walked = state.as<const float>(), *const means = means_of(attributes, layout, state);
   const bool aligned = are_walked_by_vectors({grad, master, state});
   auto* const partial =
       static_cast<float*>(Scratch(queue).take(std::size_t{most_pieces} * 2 * most_blocks_of_walk * sizeof(float)));
@@ -335,7 +352,7 @@ void adafactor_norms_device(Queue& queue, std::span<const DeviceTensor> operands
             [&, grad = grad, norm_square = norm_square, master = master, squares = squares]<typename Gradient>(Type<Gradient>) {
               for_each_table(attributes, layout, grad.shape.elements(), false, [&](const Table& table, unsigned pieces) {
                 launch("adafactor_norms", queue, {dim3(table.blocks()), dim3(threads)}, adafactor_partial_norms_kernel<Gradient>,
-                       grad.template as<const Gradient>(), norm_square.template as<const float>(), walked,
+                       grad.template as<const Gradient>(), norm_square.template as<const float>(), walked, means,
                        master.template as<const float>(), partial, table, attributes.clip_norm, aligned);
                 launch("adafactor_norms", queue, {dim3(2 * pieces), dim3(threads)}, adafactor_norms_kernel, partial,
                        squares.template as<float>(), table);
@@ -349,7 +366,7 @@ void adafactor_update_device(Queue& queue, std::span<const DeviceTensor> operand
   expect_types(norm_square.dtype == DType::f32 && of_one_type(norm_square, state, master, squares),
                "adafactor's states, weights and sums are fp32");
   const AdafactorLayout layout(attributes);
-  const WalkedState walked{state.as<const float>(), means_of(attributes, layout, state)};
+  const float *const walked = state.as<const float>(), *const means = means_of(attributes, layout, state);
   const bool aligned = are_walked_by_vectors({grad, param, master, state});
   const AdafactorRates rates(attributes);
   with_type(grad.dtype, [&, grad = grad, norm_square = norm_square, squares = squares, param = param,
@@ -357,7 +374,7 @@ void adafactor_update_device(Queue& queue, std::span<const DeviceTensor> operand
     with_type(param.dtype, [&]<typename Parameter>(Type<Parameter>) {
       for_each_table(attributes, layout, grad.shape.elements(), false, [&](const Table& table, unsigned) {
         launch("adafactor_update", queue, {dim3(table.blocks()), dim3(threads)}, adafactor_update_kernel<Gradient, Parameter>,
-               grad.template as<const Gradient>(), norm_square.template as<const float>(), walked,
+               grad.template as<const Gradient>(), norm_square.template as<const float>(), walked, means,
                squares.template as<const float>(), param.template as<Parameter>(), master.template as<float>(), table, rates,
                aligned);
       });

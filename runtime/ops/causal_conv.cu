@@ -115,6 +115,58 @@ __global__ void __launch_bounds__(threads_of_conv) causal_conv_kernel(Convolutio
   }
 }
 
+/// What a thread of the backward keeps from position to position: the gradients that later positions still add to, the sums for
+/// the weight, and the next positions' operands, which are under way.
+template <int n, int most, typename Element>
+struct ConvGradients {
+  static constexpr int bytes = n * static_cast<int>(sizeof(Element));
+  float gradients[most][n] = {}, dweights[most][n] = {}, dbias[n] = {};
+  alignas(widest_access) Element x[rows_ahead][n], dy[rows_ahead][n];
+
+  TANDEM_DEVICE void load(int i, const Element* next_x, const Element* next_dy) {
+    copy_aligned<bytes>(x[i], next_x);
+    copy_aligned<bytes>(dy[i], next_dy);
+  }
+  /// Makes room for a position, whose place is `most` - 1 before another's.
+  TANDEM_DEVICE void shift() {
+#pragma unroll
+    for (int j = 0; j < n; ++j) {
+#pragma unroll
+      for (int back = most - 1; back > 0; --back) gradients[back][j] = gradients[back - 1][j];
+      gradients[0][j] = 0;
+    }
+  }
+  /// Adds what position i of those ahead says, whose taps reach so far back; `next_x` and `next_dy`, unless they are null, are
+  /// loaded in its place. `counts`: to the weight's gradient, too.
+  TANDEM_DEVICE void add(ChannelsOfThread<n, most>& channels, int i, int reach, bool counts, const Element* next_x,
+                         const Element* next_dy) {
+    float in[n], d[n], z[n];
+#pragma unroll
+    for (int j = 0; j < n; ++j) {
+      in[j] = to_float(x[i][j]);
+      d[j] = to_float(dy[i][j]);
+    }
+    if (next_x != nullptr) load(i, next_x, next_dy);
+    channels.next(in);
+    channels.convolve(reach, z);
+#pragma unroll
+    for (int j = 0; j < n; ++j) {
+      const float sigmoid = sigmoid_fast(z[j]);
+      d[j] *= sigmoid * (1 + z[j] * (1 - sigmoid));
+      if (counts) dbias[j] += d[j];
+    }
+#pragma unroll
+    for (int back = 0; back < most; ++back) {
+      if (back > reach) continue;
+#pragma unroll
+      for (int j = 0; j < n; ++j) {
+        gradients[back][j] += channels.weights[back][j] * d[j];
+        if (counts) dweights[back][j] += channels.inputs[back][j] * d[j];
+      }
+    }
+  }
+};
+
 /// partial [slices][batch][weight's columns][channels]: a thread's share of the weight's gradient.
 template <int n, int most, typename Element>
 __global__ void __launch_bounds__(threads_of_conv)
@@ -122,67 +174,47 @@ __global__ void __launch_bounds__(threads_of_conv)
   const std::int64_t channel = (std::int64_t{blockIdx.x} * threads_of_conv + threadIdx.x) * n;
   if (channel >= c.channels) return;
   // The gradient of a position is complete `most` - 1 positions later.
-  const std::int64_t first = blockIdx.y * c.slice, end = smaller(first + c.slice, c.positions), last = end + most - 1;
+  constexpr int later = most - 1;
+  const std::int64_t first = blockIdx.y * c.slice, end = smaller(first + c.slice, c.positions), last = end + later;
   const std::int64_t read_end = smaller(last, c.positions);
-  constexpr int bytes = n * static_cast<int>(sizeof(Element));
   ChannelsOfThread<n, most> channels(c, channel, first);
-  float gradients[most][n] = {}, dweights[most][n] = {}, dbias[n] = {};
-  alignas(widest_access) Element raw[rows_ahead][n], raw_dy[rows_ahead][n];
+  ConvGradients<n, most, Element> sums;
 #pragma unroll
-  for (int i = 0; i < rows_ahead; ++i) {
-    if (first + i >= read_end) continue;
-    copy_aligned<bytes>(raw[i], c.x + c.at_input(first + i, channel));
-    copy_aligned<bytes>(raw_dy[i], dy + c.at_output(first + i, channel));
-  }
+  for (int i = 0; i < rows_ahead; ++i)
+    if (first + i < read_end) sums.load(i, c.x + c.at_input(first + i, channel), dy + c.at_output(first + i, channel));
+  // Most positions are inside: nothing about them has to be asked, and their addresses follow each other.
+  const bool inside_exist = c.order.tokens == nullptr && c.taps == most;
+  const std::int64_t input_stride = c.batch * c.width, output_stride = c.batch * c.channels;
   for (std::int64_t begin = first; begin < last; begin += rows_ahead) {
+    if (inside_exist && begin >= first + later && begin + rows_ahead <= end && begin + 2 * rows_ahead <= read_end) {
+      const Element* const next_x = c.x + c.at_input(begin + rows_ahead, channel);
+      const Element* const next_dy = dy + c.at_output(begin + rows_ahead, channel);
+      Element* const complete = dx + c.at_input(begin - later, channel);
+#pragma unroll
+      for (int i = 0; i < rows_ahead; ++i) {
+        sums.shift();
+        sums.add(channels, i, later, true, next_x + i * input_stride, next_dy + i * output_stride);
+        store(complete + i * input_stride, sums.gradients[later]);
+      }
+      continue;
+    }
 #pragma unroll
     for (int i = 0; i < rows_ahead; ++i) {
-      const std::int64_t t = begin + i;
-#pragma unroll
-      for (int j = 0; j < n; ++j) {
-#pragma unroll
-        for (int back = most - 1; back > 0; --back) gradients[back][j] = gradients[back - 1][j];
-        gradients[0][j] = 0;
-      }
+      const std::int64_t t = begin + i, complete = t - later, next = t + rows_ahead;
+      sums.shift();
       if (t < read_end) {
-        float x[n], d[n], z[n];
-#pragma unroll
-        for (int j = 0; j < n; ++j) {
-          x[j] = to_float(raw[i][j]);
-          d[j] = to_float(raw_dy[i][j]);
-        }
-        if (t + rows_ahead < read_end) {
-          copy_aligned<bytes>(raw[i], c.x + c.at_input(t + rows_ahead, channel));
-          copy_aligned<bytes>(raw_dy[i], dy + c.at_output(t + rows_ahead, channel));
-        }
-        const int reach = c.reach(t);
-        channels.next(x);
-        channels.convolve(reach, z);
-#pragma unroll
-        for (int j = 0; j < n; ++j) {
-          const float sigmoid = sigmoid_fast(z[j]);
-          d[j] *= sigmoid * (1 + z[j] * (1 - sigmoid));
-          if (t < end) dbias[j] += d[j];
-        }
-#pragma unroll
-        for (int back = 0; back < most; ++back) {
-          if (back > reach) continue;
-#pragma unroll
-          for (int j = 0; j < n; ++j) {
-            gradients[back][j] += channels.weights[back][j] * d[j];
-            if (t < end) dweights[back][j] += channels.inputs[back][j] * d[j];
-          }
-        }
+        const bool more = next < read_end;
+        sums.add(channels, i, c.reach(t), t < end, more ? c.x + c.at_input(next, channel) : nullptr,
+                 more ? dy + c.at_output(next, channel) : nullptr);
       }
-      const std::int64_t complete = t - (most - 1);
-      if (complete >= first && complete < end) store(dx + c.at_input(complete, channel), gradients[most - 1]);
+      if (complete >= first && complete < end) store(dx + c.at_input(complete, channel), sums.gradients[later]);
     }
   }
   float* const mine = partial + (std::int64_t{blockIdx.y} * gridDim.z + blockIdx.z) * c.weight_columns * c.channels + channel;
 #pragma unroll
   for (int back = 0; back < most; ++back)
-    if (back < c.taps) store(mine + (c.taps - 1 - back) * c.channels, dweights[back]);
-  if (c.biased) store(mine + c.taps * c.channels, dbias);
+    if (back < c.taps) store(mine + (c.taps - 1 - back) * c.channels, sums.dweights[back]);
+  if (c.biased) store(mine + c.taps * c.channels, sums.dbias);
 }
 
 template <typename Element, typename Gradient>
@@ -195,9 +227,7 @@ __global__ void conv_weight_gradient_kernel(Convolution<Element> c, const float*
   out = from_float<Gradient>(to_float(out) + sum);
 }
 
-/// The channels of a thread: 8 bytes of them.
-template <typename Element>
-constexpr int channels_of_thread = static_cast<int>(8 / sizeof(Element));
+constexpr int channels_of_thread = 4;
 
 std::int64_t slices_of_conv(const Shape& x, std::int64_t channels, std::int64_t of_thread) {
   const std::int64_t threads = round_up(divide_up(channels, of_thread), std::int64_t{threads_of_conv}) * x[1];
@@ -230,7 +260,7 @@ template <int n, int most>
 struct ConvSizes {};
 template <typename Element, typename Visit>
 void with_conv_sizes(const Convolution<Element>& c, std::initializer_list<DeviceTensor> tensors, Visit visit) {
-  constexpr int n = channels_of_thread<Element>, few_taps = 4, all_taps = static_cast<int>(most_taps);
+  constexpr int n = channels_of_thread, few_taps = 4, all_taps = static_cast<int>(most_taps);
   const bool aligned = c.width % n == 0 && c.first_column % n == 0 && c.channels % n == 0 && are_aligned(tensors, n);
   if (!aligned) return visit(ConvSizes<1, all_taps>{});
   if (c.taps <= few_taps) return visit(ConvSizes<n, few_taps>{});
@@ -294,7 +324,7 @@ void causal_conv_backward_device(Queue& queue, std::span<const DeviceTensor> ope
 std::size_t causal_conv_backward_scratch(std::span<const OperandType> operands, const OpAttributes& any) {
   const Shape& x = operands[0].shape;
   const std::int64_t channels = columns_of(operands[2].shape), columns = columns_of(operands[1].shape) * channels;
-  const std::int64_t rows = slices_of_conv(x, channels, 8 / size_of(operands[0].dtype)) * x[1];
+  const std::int64_t rows = slices_of_conv(x, channels, channels_of_thread) * x[1];
   return scratch_piece(causal_conv_scratch(operands, any)) +
          scratch_piece(static_cast<std::size_t>(rows * columns) * sizeof(float));
 }

@@ -1,5 +1,9 @@
 #include "runtime/ops/dropout.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "runtime/ops/operands.h"
 
 namespace tandem {
@@ -26,7 +30,7 @@ template <typename Visit>
 void each_element(const DropoutMask& mask, const HostTensor& x, const HostTensor& sequences, Visit visit) {
   const std::int64_t columns = columns_of(x.shape);
   for (std::int64_t row = 0; row < rows_of(x.shape); ++row) {
-    const std::uint64_t key = mask.of_row(row, sequences.i32());
+    const std::uint64_t key = mask.of_row(static_cast<std::uint32_t>(row), sequences.i32());
     for (std::int64_t column = 0; column < columns; ++column) visit(row * columns + column, mask.keeps(key, column));
   }
 }
@@ -41,15 +45,18 @@ DropoutMask mask_of(const Shape& x, const Shape& sequences, const DropoutAttribu
   const std::int64_t batch = by_heads ? x[0] : x[1], rows = by_heads ? x[2] : x[0];
   expect_shapes(sequences.elements() == batch, "dropout needs the number of each sequence");
   expect_shapes(attributes.rows.count() == rows, "dropout needs a position for each row");
+  expect_shapes(
+      rows_of(x) <= std::numeric_limits<std::uint32_t>::max() && columns_of(x) <= std::numeric_limits<std::uint32_t>::max(),
+      "dropout counts rows and columns with 32 bits");
   return {.by_heads = by_heads,
-          .rows = rows,
-          .batch = batch,
-          .heads = by_heads ? x[1] : 1,
+          .rows = static_cast<std::uint32_t>(rows),
+          .batch = static_cast<std::uint32_t>(batch),
+          .heads = static_cast<std::uint32_t>(by_heads ? x[1] : 1),
           .start = {attributes.rows.start[0], attributes.rows.start[1]},
           .first_run = attributes.rows.length[0],
           .first_head = attributes.first_head,
           .key = hash_of_place(mask_seed, 0, attributes.stream),
-          .dropped = static_cast<std::uint32_t>(static_cast<double>(attributes.probability) * 0x1p32),
+          .dropped = static_cast<std::uint32_t>(std::min(std::lround(attributes.probability * 0x1p16F), 0xFFFFL)) << 16U,
           .factor = kept_factor(attributes)};
 }
 

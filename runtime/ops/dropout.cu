@@ -4,13 +4,13 @@
 #include "runtime/ops/dropout.h"
 #include "runtime/ops/row_walk_device.h"
 
-// Each moves the bytes of its cost; a thread draws the bits of its own elements. On an H200 these are as much arithmetic as the
-// time of the bytes allows, so that a row's key is made once for a thread, and a hash serves two columns.
+// Each moves the bytes of its cost; a thread draws the bits of its own elements. On an H200 that was as much arithmetic as the
+// time of the bytes allows when a hash served two columns: now it serves four, and a row's key is made once for a thread.
 namespace tandem {
 namespace {
 
-/// What a thread needs of a row, with a residual where `past` is not null.
-template <typename Element>
+/// What a thread needs of a row, with a residual where it `adds`.
+template <typename Element, bool adds>
 struct DropOfRow {
   const DropoutMask& mask;
   std::uint64_t key;
@@ -19,45 +19,58 @@ struct DropOfRow {
   std::uint8_t* kept;
 
   template <int n>
-  TANDEM_DEVICE void at(std::int64_t column) const {
+  struct Loaded {
+    alignas(widest_access) Element x[n], past[adds ? n : 1];
+  };
+
+  template <int n>
+  TANDEM_DEVICE void load(std::int64_t column, Loaded<n>& loaded) const {
+    constexpr int bytes = n * static_cast<int>(sizeof(Element));
+    copy_aligned<bytes>(loaded.x, x + column);
+    if constexpr (adds) copy_aligned<bytes>(loaded.past, past + column);
+  }
+
+  template <int n>
+  TANDEM_DEVICE void store(std::int64_t column, const Loaded<n>& loaded) const {
     alignas(widest_access) std::uint8_t bytes[n];
-    float values[n], residual[n] = {};
-    load(x + column, values);
-    if (past != nullptr) load(past + column, residual);
+    float values[n];
     bool keeps[n];
     if constexpr (n == 1) {
       keeps[0] = mask.keeps(key, column);
     } else {
 #pragma unroll
-      for (int j = 0; j < n; j += 2) {
-        const std::uint64_t bits = mask.of_pair(key, (column + j) / 2);
-        keeps[j] = mask.keeps_first(bits);
-        keeps[j + 1] = mask.keeps_second(bits);
+      for (int j = 0; j < n; j += 4) {
+        const std::uint64_t bits = mask.of_four(key, (static_cast<std::uint32_t>(column) + static_cast<unsigned>(j)) / 4);
+#pragma unroll
+        for (int k = 0; k < 4; ++k) keeps[j + k] = mask.keeps_of(bits, k);
       }
     }
 #pragma unroll
     for (int j = 0; j < n; ++j) {
       bytes[j] = keeps[j] ? 1 : 0;
-      values[j] = residual[j] + (keeps[j] ? mask.factor * values[j] : 0.0F);
+      values[j] = keeps[j] ? mask.factor * to_float(loaded.x[j]) : 0.0F;
+      if constexpr (adds) values[j] += to_float(loaded.past[j]);
     }
-    store(y + column, values);
+    tandem::store(y + column, values);
     copy_aligned<n>(kept + column, bytes);
   }
 };
 
-template <typename Element>
+template <typename Element, bool adds>
 struct Drop {
   static constexpr int vector = vector_of<Element>;
   DropoutMask mask;
-  const Element *x, *past;
+  const Element *x, *past;  ///< past: null unless it `adds`
   const std::int32_t* sequences;
   Element* y;
   std::uint8_t* kept;
   std::int64_t columns;
 
-  TANDEM_DEVICE DropOfRow<Element> row(std::int64_t row) const {
+  TANDEM_DEVICE DropOfRow<Element, adds> row(std::int64_t row) const {
     const std::int64_t first = row * columns;
-    return {mask, mask.of_row(row, sequences), x + first, past == nullptr ? nullptr : past + first, y + first, kept + first};
+    return {mask,      mask.of_row(static_cast<std::uint32_t>(row), sequences),
+            x + first, adds ? past + first : nullptr,
+            y + first, kept + first};
   }
 };
 
@@ -91,14 +104,17 @@ void drop(const char* name, const Queue& queue, const DropoutAttributes& attribu
     constexpr int vector = vector_of<Element>;
     const bool aligned = columns % vector == 0 && are_aligned({x, y}, vector) && is_aligned(mask, vector) &&
                          (past == nullptr || is_aligned(*past, vector));
-    const Drop<Element> body{drawn,
-                             x.template as<const Element>(),
-                             past == nullptr ? nullptr : past->template as<const Element>(),
-                             sequences.template as<const std::int32_t>(),
-                             y.template as<Element>(),
-                             mask.template as<std::uint8_t>(),
-                             columns};
-    launch_row_walk(name, queue, rows_of(x.shape), columns, aligned, body);
+    const auto launch_drop = [&]<bool adds>(std::bool_constant<adds>) {
+      const Drop<Element, adds> body{drawn,
+                                     x.template as<const Element>(),
+                                     past != nullptr ? past->template as<const Element>() : nullptr,
+                                     sequences.template as<const std::int32_t>(),
+                                     y.template as<Element>(),
+                                     mask.template as<std::uint8_t>(),
+                                     columns};
+      launch_row_walk(name, queue, rows_of(x.shape), columns, aligned, body);
+    };
+    past == nullptr ? launch_drop(std::false_type()) : launch_drop(std::true_type());
   });
 }
 

@@ -84,8 +84,9 @@ __global__ void __launch_bounds__(most_threads_of_team, gated ? 1 : 2)
   float* const dweight = held
                              ? of_teams + threadIdx.y * width
                              : partial + ((std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y) * gridDim.y + blockIdx.y) * width;
-  constexpr float zeros[vector] = {};
-  each_vector<Shape>(width, [&](int column, int) { store(dweight + column, zeros); });
+  constexpr int bytes_of_sums = vector * static_cast<int>(sizeof(float));  // which lie in either memory
+  alignas(widest_access) constexpr float zeros[vector] = {};
+  each_vector<Shape>(width, [&](int column, int) { copy_aligned<bytes_of_sums>(dweight + column, zeros); });
   const Element* const weight = parts.weight + std::int64_t{blockIdx.y} * width;
   const std::int64_t teams_apart = parts.weight_groups, blocks_apart = blockDim.y * teams_apart;
   // All teams of a block take as many rounds, as they wait for each other; `there` says which have a part.
@@ -121,7 +122,8 @@ __global__ void __launch_bounds__(most_threads_of_team, gated ? 1 : 2)
     const float inverse = 1 / sqrtf(sums[0] / static_cast<float>(width) + parts.epsilon);
     const float mean = sums[1] * inverse / static_cast<float>(width);
     each_vector<Shape>(width, [&](int column, int chunk) {
-      float values[vector], d[vector], weights[vector], z[vector] = {}, dz[vector], summed[vector];
+      float values[vector], d[vector], weights[vector], z[vector] = {}, dz[vector];
+      alignas(widest_access) float summed[vector];
       x.get(column, chunk, values);
       dy.get(column, chunk, d);
       load(weight + column, weights);
@@ -134,7 +136,7 @@ __global__ void __launch_bounds__(most_threads_of_team, gated ? 1 : 2)
         dz[i] = d[i] * weights[i] * normalised * sigmoid * (1 + z[i] * (1 - sigmoid));
         values[i] = inverse * (weights[i] * open * d[i] - normalised * mean);
       }
-      store(dweight + column, summed);
+      copy_aligned<bytes_of_sums>(dweight + column, summed);
       store(gradients.dx + part * width + column, values);
       if (gated) store(gradients.dz + at_gate + column, dz);
     });

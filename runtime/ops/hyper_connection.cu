@@ -175,32 +175,62 @@ TANDEM_DEVICE float gates_backward(const float* z, const Element* base, const fl
   return warp_sum(through_norm) * inverse * inverse * inverse / static_cast<float>(n.streams * n.width);
 }
 
-/// by_token [T, factors + gates]: each token's share of the gradient of `base`. The second time x comes from a cache.
-template <int most, int vector, typename Element>
-__global__ void __launch_bounds__(most_threads_of_gates)
+/// How the backward of gates uses a token's row of x twice: held in shared memory where three blocks of a multiprocessor can hold
+/// one each, so that two move data while one makes gates; or read again, by few large blocks, so that a cache still has it.
+template <bool holds>
+struct GatesBackwardBlock {
+  static constexpr int most_threads = holds ? 256 : 512, blocks = holds ? 3 : 2;
+};
+constexpr std::int64_t most_bytes_held = 72 << 10;
+constexpr int gradients_at_once = 4;  // vectors of a thread
+
+/// by_token [T, factors + gates]: each token's share of the gradient of `base`. Whole vectors alone are held.
+template <int most, int vector, bool holds, typename Element>
+__global__ void __launch_bounds__(GatesBackwardBlock<holds>::most_threads, GatesBackwardBlock<holds>::blocks)
     hyper_gates_backward_kernel(const Element* x, const float* logits, const Element* base, const float* dgates, float* dlogits,
                                 Element* dx, float* by_token, HyperSizes n, HyperAttributes attributes) {
+  constexpr int most_gates = most * (most + 2), bytes = vector * static_cast<int>(sizeof(Element));
   TANDEM_SHARED(float, of_norm, 1);
+  TANDEM_SHARED(float, of_token, 2 * most_gates);  // logits and dgates, which so are under way while x is
+  TANDEM_DYNAMIC_SHARED(shared);
   const std::int64_t token = blockIdx.x;
   const auto all = static_cast<int>(n.streams * n.width);
-  const Element* const row = x + token * all;
-  Element* const gradient = dx + token * all;
+  const int thread = static_cast<int>(threadIdx.x), stride = static_cast<int>(blockDim.x) * vector;
+  const Element* row = x + token * all;
+  if constexpr (holds) {
+    auto* const held = reinterpret_cast<Element*>(shared);
+    for (int i = thread * vector; i < all; i += stride) copy_async(held + i, row + i);
+    copy_async_commit();
+    row = held;
+  }
+  for (int g = thread; g < n.gates; g += static_cast<int>(blockDim.x)) {
+    of_token[g] = logits[token * n.gates + g];
+    of_token[most_gates + g] = dgates[token * n.gates + g];
+  }
+  copy_async_wait<0>();  // a thread uses what it has copied itself
   const float inverse = inverse_root_mean_square<vector>(row, all, attributes.epsilon_of_norm);
-  if (threadIdx.x < lanes_of_warp) {
-    const float through =
-        gates_backward<most>(logits + token * n.gates, base, dgates + token * n.gates, dlogits + token * n.gates,
-                             by_token + token * (n.factors + n.gates), inverse, n, attributes);
-    if (threadIdx.x == 0) of_norm[0] = through;
+  if (thread < lanes_of_warp) {
+    const float through = gates_backward<most>(of_token, base, of_token + most_gates, dlogits + token * n.gates,
+                                               by_token + token * (n.factors + n.gates), inverse, n, attributes);
+    if (thread == 0) of_norm[0] = through;
   }
   __syncthreads();
   const float through_norm = of_norm[0];
-  for (int i = static_cast<int>(threadIdx.x) * vector; i < all; i += static_cast<int>(blockDim.x) * vector) {
-    float values[vector], gradients[vector];
-    load(row + i, values);
-    load(gradient + i, gradients);
+  Element* const gradient = dx + token * all;
+  for (int first = thread * vector; first < all; first += stride * gradients_at_once) {
+    alignas(widest_access) Element raw[gradients_at_once][vector];
 #pragma unroll
-    for (int j = 0; j < vector; ++j) gradients[j] += through_norm * values[j];
-    store(gradient + i, gradients);
+    for (int i = 0; i < gradients_at_once; ++i)
+      if (first + i * stride < all) copy_aligned<bytes>(raw[i], gradient + first + i * stride);
+#pragma unroll
+    for (int i = 0; i < gradients_at_once; ++i) {
+      if (first + i * stride >= all) continue;
+      float values[vector];
+      load(row + first + i * stride, values);
+#pragma unroll
+      for (int j = 0; j < vector; ++j) values[j] = to_float(raw[i][j]) + through_norm * values[j];
+      store(gradient + first + i * stride, values);
+    }
   }
 }
 
@@ -434,11 +464,22 @@ void hyper_gates_backward_device(Queue& queue, std::span<const DeviceTensor> ope
                       dx = dx]<typename Element>(Type<Element>) {
     with_streams(n, [&]<int most>(Streams<most>) {
       constexpr int vector = vector_of<Element>;
+      constexpr std::int64_t vectors_of_thread = 16;
       const bool aligned = have_vectors<Element>(n, {x, dx});
-      launch("hyper_gates_backward", queue, {dim3(blocks_along_x(n.tokens)), threads_of_gates(n, aligned ? vector : 1)},
-             aligned ? hyper_gates_backward_kernel<most, vector, Element> : hyper_gates_backward_kernel<most, 1, Element>,
-             x.template as<const Element>(), logits.as<const float>(), base.template as<const Element>(),
-             dgates.as<const float>(), dlogits.as<float>(), dx.template as<Element>(), by_token, n, hyper_of(any));
+      const std::int64_t all = n.streams * n.width, bytes = all * static_cast<std::int64_t>(sizeof(Element));
+      const bool holds = aligned && bytes <= most_bytes_held;
+      const std::int64_t most_threads = holds ? GatesBackwardBlock<true>::most_threads : GatesBackwardBlock<false>::most_threads;
+      const std::int64_t threads = divide_up(all, vectors_of_thread * (aligned ? vector : 1));
+      launch(
+          "hyper_gates_backward", queue,
+          {dim3(blocks_along_x(n.tokens)),
+           dim3(static_cast<unsigned>(std::clamp<std::int64_t>(round_up(threads, lanes_of_warp), lanes_of_warp, most_threads))),
+           holds ? static_cast<std::size_t>(bytes) : 0},
+          holds     ? hyper_gates_backward_kernel<most, vector, true, Element>
+          : aligned ? hyper_gates_backward_kernel<most, vector, false, Element>
+                    : hyper_gates_backward_kernel<most, 1, false, Element>,
+          x.template as<const Element>(), logits.as<const float>(), base.template as<const Element>(), dgates.as<const float>(),
+          dlogits.as<float>(), dx.template as<Element>(), by_token, n, hyper_of(any));
     });
   });
   const int columns = n.factors + n.gates;

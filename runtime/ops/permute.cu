@@ -35,40 +35,60 @@ struct Permute {
   }
 };
 
-/// The sum of a token's rows, each weighted by its gate where there are gates.
-template <typename Element, bool weighted>
-struct Combine {
-  static constexpr int vector = vector_of<Element>;
+/// Where the rows of a token's choices lie, and where their sum.
+template <typename Element>
+struct Combination {
   const Element* rows;
   const std::int32_t* slots;
-  const float* gates;
+  const float* gates;  ///< null: 1
   Element* y;
+  std::int64_t tokens;
   int choices;
   std::int64_t width;
-
-  template <int n>
-  TANDEM_DEVICE void at(std::int64_t token, std::int64_t column) const {
-    constexpr int at_once = 4;  // choices whose rows are under way
-    float sum[n] = {};
-    for (int first = 0; first < choices; first += at_once) {
-      std::int32_t slot[at_once];
-      float values[at_once][n];
-#pragma unroll
-      for (int j = 0; j < at_once; ++j) slot[j] = first + j < choices ? slots[token * choices + first + j] : -1;
-#pragma unroll
-      for (int j = 0; j < at_once; ++j)
-        if (slot[j] >= 0) load(rows + slot[j] * width + column, values[j]);
-#pragma unroll
-      for (int j = 0; j < at_once; ++j) {
-        if (slot[j] < 0) continue;
-        const float weight = weighted ? gates[token * choices + first + j] : 1.0F;
-#pragma unroll
-        for (int i = 0; i < n; ++i) sum[i] += weight * values[j][i];
-      }
-    }
-    store(y + token * width + column, sum);
-  }
 };
+
+constexpr int vectors_of_combination = 2;  // of a thread
+
+/// The sum of a token's rows, each weighted by its gate where there are gates. A thread has the rows of up to `at_once` choices
+/// under way at once, at each of its places.
+template <int vector, int at_once, typename Element>
+__global__ void __launch_bounds__(threads_of_elementwise) combine_kernel(Combination<Element> c) {
+  constexpr int places = vectors_of_combination, bytes = vector * static_cast<int>(sizeof(Element));
+  const std::int64_t token = std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
+  if (token >= c.tokens) return;
+  const std::int64_t stride = std::int64_t{blockDim.x} * vector;
+  const std::int64_t column = blockIdx.y * stride * places + std::int64_t{threadIdx.x} * vector;
+  float sums[places][vector] = {};
+  for (int first = 0; first < c.choices; first += at_once) {
+    std::int32_t slots[at_once];
+    float weights[at_once];
+    alignas(widest_access) Element raw[places][at_once][vector];
+#pragma unroll
+    for (int j = 0; j < at_once; ++j) {
+      const std::int64_t choice = token * c.choices + first + j;
+      const bool there = first + j < c.choices;
+      slots[j] = there ? c.slots[choice] : -1;
+      weights[j] = there && c.gates != nullptr ? c.gates[choice] : 1.0F;
+    }
+#pragma unroll
+    for (int j = 0; j < at_once; ++j)
+#pragma unroll
+      for (int i = 0; i < places; ++i)
+        if (slots[j] >= 0 && column + i * stride < c.width)
+          copy_aligned<bytes>(raw[i][j], c.rows + slots[j] * c.width + column + i * stride);
+#pragma unroll
+    for (int j = 0; j < at_once; ++j) {
+      if (slots[j] < 0) continue;
+#pragma unroll
+      for (int i = 0; i < places; ++i)
+#pragma unroll
+        for (int k = 0; k < vector; ++k) sums[i][k] += weights[j] * to_float(raw[i][j][k]);
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < places; ++i)
+    if (column + i * stride < c.width) store(c.y + token * c.width + column + i * stride, sums[i]);
+}
 
 constexpr int threads_of_token = 256;
 
@@ -137,20 +157,27 @@ void clear_marks(const char* name, const Queue& queue, const DeviceTensor& rows)
   launch_elementwise(name, queue, rows_of(rows.shape), true, ClearMarks{static_cast<int*>(queue.scratch)});
 }
 
-template <bool weighted>
+/// `gates`: null for none.
 void combine(const char* name, const Queue& queue, const DeviceTensor& rows, const DeviceTensor& slots, const float* gates,
              const DeviceTensor& y) {
   expect_types(of_one_type(rows, y) && slots.dtype == DType::i32, "tokens and their rows are of one type, slots int32");
-  const std::int64_t width = columns_of(y.shape);
   with_type(y.dtype, [&]<typename Element>(Type<Element>) {
-    const Combine<Element, weighted> body{rows.as<const Element>(),
-                                          slots.as<const std::int32_t>(),
-                                          gates,
-                                          y.as<Element>(),
-                                          static_cast<int>(columns_of(slots.shape)),
-                                          width};
-    const bool aligned = width % body.vector == 0 && are_aligned({rows, y}, body.vector);
-    launch_by_rows(name, queue, rows_of(y.shape), width, aligned, body);
+    constexpr int vector = vector_of<Element>, few = 2, many = 4;
+    const Combination<Element> c{rows.as<const Element>(),
+                                 slots.as<const std::int32_t>(),
+                                 gates,
+                                 y.as<Element>(),
+                                 rows_of(y.shape),
+                                 static_cast<int>(columns_of(slots.shape)),
+                                 columns_of(y.shape)};
+    const bool aligned = c.width % vector == 0 && are_aligned({rows, y}, vector);
+    const std::int64_t vectors = c.width / (aligned ? vector : 1);
+    const unsigned along_row = threads_along_row(divide_up(vectors, vectors_of_combination));
+    const unsigned along_column = threads_of_elementwise / along_row;
+    const dim3 blocks(blocks_along_x(divide_up(c.tokens, along_column)),
+                      static_cast<unsigned>(divide_up(vectors, std::int64_t{along_row} * vectors_of_combination)));
+    auto* const by_vectors = c.choices <= few ? combine_kernel<vector, few, Element> : combine_kernel<vector, many, Element>;
+    launch(name, queue, {blocks, dim3(along_row, along_column)}, aligned ? by_vectors : combine_kernel<1, many, Element>, c);
   });
 }
 
@@ -196,13 +223,13 @@ std::size_t permute_scratch(std::span<const OperandType> operands, const OpAttri
 
 void permute_backward_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any) {
   const auto [drows, slots, dx] = checked<3>(OpKind::permute_backward, operands, any);
-  combine<false>("permute_backward", queue, drows, slots, nullptr, dx);
+  combine("permute_backward", queue, drows, slots, nullptr, dx);
 }
 
 void combine_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any) {
   const auto [rows, slots, gates, y] = checked<4>(OpKind::combine, operands, any);
   expect_types(gates.dtype == DType::f32, "gates are fp32");
-  combine<true>("combine", queue, rows, slots, gates.as<const float>(), y);
+  combine("combine", queue, rows, slots, gates.as<const float>(), y);
 }
 
 void combine_backward_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any) {

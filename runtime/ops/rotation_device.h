@@ -54,13 +54,17 @@ struct RotationTable {
   }
 };
 
-/// Turns `n` pairs from pair `first` on, of which `low` and `high` are the first and second elements.
+/// Turns `n` pairs, of which `low` and `high` are the first and second elements; their cos and sin lie aligned for vectors.
 template <int n>
 TANDEM_DEVICE void turn(float (&low)[n], float (&high)[n], const float* cos_of, const float* sin_of) {
+  float cosines[n], sines[n];
+  load(cos_of, cosines);
+  load(sin_of, sines);
+#pragma unroll
   for (int i = 0; i < n; ++i) {
     const float a = low[i], b = high[i];
-    low[i] = a * cos_of[i] - b * sin_of[i];
-    high[i] = b * cos_of[i] + a * sin_of[i];
+    low[i] = a * cosines[i] - b * sines[i];
+    high[i] = b * cosines[i] + a * sines[i];
   }
 }
 

@@ -9,9 +9,15 @@ namespace tandem {
 
 // Like launch_by_rows of elementwise.h, for bodies that need something of a row whatever the column: body.row(row) makes it once
 // for a thread, which then calls its at<n>(column) for several columns. So what a row costs (a division, a root, a hash) is
-// shared by all elements that a thread takes of it.
+// shared by all elements that a thread takes of it. A row with Loaded<n>, load<n>(column, loaded) and store<n>(column, loaded)
+// instead has all loads of a thread under way at once: no compiler moves a load before an earlier vector's store.
 
 inline constexpr int vectors_of_walk = 4;  ///< of a row, by a thread
+
+template <typename Row, int vector>
+concept LoadsAhead = requires {
+  typename Row::template Loaded<vector>;
+};
 
 template <int vector, typename Body>
 __global__ void __launch_bounds__(threads_of_elementwise) walk_rows_kernel(Body body, std::int64_t rows, std::int64_t columns) {
@@ -19,8 +25,20 @@ __global__ void __launch_bounds__(threads_of_elementwise) walk_rows_kernel(Body 
   if (row >= rows) return;
   const auto of_row = body.row(row);
   const std::int64_t stride = std::int64_t{gridDim.y} * blockDim.x * vector;
-  for (std::int64_t column = (std::int64_t{blockIdx.y} * blockDim.x + threadIdx.x) * vector; column < columns; column += stride)
-    of_row.template at<vector>(column);
+  std::int64_t column = (std::int64_t{blockIdx.y} * blockDim.x + threadIdx.x) * vector;
+  if constexpr (LoadsAhead<decltype(body.row(row)), vector>) {
+    for (; column < columns; column += vectors_of_walk * stride) {
+      typename decltype(body.row(row))::template Loaded<vector> loaded[vectors_of_walk];
+#pragma unroll
+      for (int i = 0; i < vectors_of_walk; ++i)
+        if (column + i * stride < columns) of_row.template load<vector>(column + i * stride, loaded[i]);
+#pragma unroll
+      for (int i = 0; i < vectors_of_walk; ++i)
+        if (column + i * stride < columns) of_row.template store<vector>(column + i * stride, loaded[i]);
+    }
+  } else {
+    for (; column < columns; column += stride) of_row.template at<vector>(column);
+  }
 }
 
 /// Calls body.row(row).at<n>(column) for all rows and columns, n being Body::vector where `aligned`: all rows are.

@@ -2,8 +2,8 @@
 #include "runtime/cuda/module/kernels.h"
 #include "runtime/cuda/module/operands.h"
 
-// sign_compress reads everything twice: once for the means, once for the signs. All move the bytes of their cost. A thread takes
-// the elements of a byte, by vectors where these are aligned and all there.
+// sign_compress reads everything twice: once for the means, once for the signs. All move the bytes of their cost. What
+// packs signs takes the elements of a byte, by vectors where these are aligned and all there.
 namespace tandem {
 namespace {
 
@@ -101,60 +101,62 @@ struct PackSigns {
   }
 };
 
-TANDEM_DEVICE float signed_scale(unsigned bits, int j, float scale) { return (bits >> j & 1U) != 0 ? scale : -scale; }
+constexpr int threads_of_signs = 256, vectors_of_signs = 4;  // of a thread, under way at once
 
-/// Stores what a byte stands for, of which `count` elements are there.
-template <typename Element>
-TANDEM_DEVICE void store_byte(Element* to, const float (&values)[signs_of_byte], std::int64_t count, bool aligned) {
-  if (aligned && count >= signs_of_byte) return store(to, values);
-  for (int j = 0; j < signs_of_byte && j < count; ++j) to[j] = from_float<Element>(values[j]);
+/// Row y of blocks sums the next `parts` parts to the next elements of y, as many as a part has. Neighbouring threads store
+/// neighbouring vectors, and those of one byte load it together.
+template <int vector, typename Element>
+__global__ void __launch_bounds__(threads_of_signs) add_signs_kernel(const std::uint8_t* signs, const float* scales, Element* y,
+                                                                     int parts, std::int64_t bytes, std::int64_t elements) {
+  static_assert(signs_of_byte % vector == 0);
+  const std::int64_t first_part = std::int64_t{blockIdx.y} * parts, first_of_row = blockIdx.y * bytes * signs_of_byte;
+  const std::int64_t count = smaller(bytes * signs_of_byte, elements - first_of_row);
+  constexpr int step = threads_of_signs * vector;
+  const std::int64_t first = std::int64_t{blockIdx.x} * step * vectors_of_signs + static_cast<int>(threadIdx.x) * vector;
+  const int shift = static_cast<int>(first % signs_of_byte);  // of all its vectors, as a step is made of whole bytes
+  static_assert(step % signs_of_byte == 0);
+  float sums[vectors_of_signs][vector] = {};
+#pragma unroll 2
+  for (int part = 0; part < parts; ++part) {
+    const float scale = scales[first_part + part];
+    const std::uint8_t* const from = signs + (first_part + part) * bytes + first / signs_of_byte;
+    unsigned bits[vectors_of_signs];
+#pragma unroll
+    for (int i = 0; i < vectors_of_signs; ++i) bits[i] = first + i * step < count ? from[i * (step / signs_of_byte)] : 0U;
+#pragma unroll
+    for (int i = 0; i < vectors_of_signs; ++i)
+#pragma unroll
+      for (int j = 0; j < vector; ++j) sums[i][j] += (bits[i] >> shift >> j & 1U) != 0 ? scale : -scale;
+  }
+  Element* const to = y + first_of_row;
+#pragma unroll
+  for (int i = 0; i < vectors_of_signs; ++i) {
+    const std::int64_t at = first + i * step;
+    if (at + vector <= count) {
+      store(to + at, sums[i]);
+    } else {
+#pragma unroll
+      for (int j = 0; j < vector; ++j)
+        if (at + j < count) to[at + j] = from_float<Element>(sums[i][j]);
+    }
+  }
 }
 
-/// By byte of a part.
-template <typename Element>
-struct AddSigns {
-  static constexpr int vector = 1;
-  const std::uint8_t* signs;
-  const float* scales;
-  Element* y;
-  std::int64_t parts, bytes;
-  bool aligned;
-
-  template <int n>
-  TANDEM_DEVICE void at(std::int64_t byte) const {
-    float sums[signs_of_byte] = {};
-#pragma unroll 4
-    for (std::int64_t part = 0; part < parts; ++part) {
-      const unsigned bits = signs[part * bytes + byte];
-      const float scale = scales[part];
-#pragma unroll
-      for (int j = 0; j < signs_of_byte; ++j) sums[j] += signed_scale(bits, j, scale);
-    }
-    store_byte(y + byte * signs_of_byte, sums, signs_of_byte, aligned);
-  }
-};
-
-/// By byte.
-template <typename Element>
-struct ExpandSigns {
-  static constexpr int vector = 1;
-  const std::uint8_t* signs;
-  const float* scales;
-  Element* y;
-  std::int64_t bytes_of_part, elements;
-  bool aligned;
-
-  template <int n>
-  TANDEM_DEVICE void at(std::int64_t byte) const {
-    const unsigned bits = signs[byte];
-    const float scale = scales[byte / bytes_of_part];
-    float values[signs_of_byte];
-#pragma unroll
-    for (int j = 0; j < signs_of_byte; ++j) values[j] = signed_scale(bits, j, scale);
-    const std::int64_t first = byte * signs_of_byte;
-    store_byte(y + first, values, elements - first, aligned);
-  }
-};
+/// y = `rows` sums of `parts` parts each, one after the other.
+void add_signs(const char* name, const Queue& queue, const DeviceTensor& signs, const DeviceTensor& scales, const DeviceTensor& y,
+               std::int64_t rows, std::int64_t parts) {
+  const std::int64_t bytes = signs.shape[1], elements = y.shape.elements();
+  with_type(y.dtype, [&]<typename Element>(Type<Element>) {
+    constexpr int vector = vector_of<Element>;
+    const bool aligned = is_aligned(y, vector);
+    const std::int64_t of_block = std::int64_t{threads_of_signs} * vectors_of_signs * (aligned ? vector : 1);
+    launch(
+        name, queue,
+        {dim3(blocks_along_x(divide_up(bytes * signs_of_byte, of_block)), static_cast<unsigned>(rows)), dim3(threads_of_signs)},
+        aligned ? add_signs_kernel<vector, Element> : add_signs_kernel<1, Element>, signs.as<const std::uint8_t>(),
+        scales.as<const float>(), y.as<Element>(), static_cast<int>(parts), bytes, elements);
+  });
+}
 
 void expect_sign_types(const DeviceTensor& signs, const DeviceTensor& scales) {
   expect_types(signs.dtype == DType::u8 && scales.dtype == DType::f32, "signs are uint8, their scales fp32");
@@ -193,22 +195,13 @@ std::size_t sign_compress_scratch(std::span<const OperandType> operands, const O
 void sign_sum_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& attributes) {
   const auto [signs, scales, y] = checked<3>(OpKind::sign_sum, operands, attributes);
   expect_sign_types(signs, scales);
-  with_type(y.dtype, [&, signs = signs, scales = scales, y = y]<typename Element>(Type<Element>) {
-    launch_elementwise("sign_sum", queue, signs.shape[1], true,
-                       AddSigns<Element>{signs.as<const std::uint8_t>(), scales.as<const float>(), y.as<Element>(),
-                                         signs.shape[0], signs.shape[1], is_aligned(y, signs_of_byte)});
-  });
+  add_signs("sign_sum", queue, signs, scales, y, 1, signs.shape[0]);
 }
 
 void sign_expand_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& attributes) {
   const auto [signs, scales, y] = checked<3>(OpKind::sign_expand, operands, attributes);
   expect_sign_types(signs, scales);
-  with_type(y.dtype, [&, signs = signs, scales = scales, y = y]<typename Element>(Type<Element>) {
-    const std::int64_t elements = y.shape.elements();
-    launch_elementwise("sign_expand", queue, divide_up(elements, signs_of_byte), true,
-                       ExpandSigns<Element>{signs.as<const std::uint8_t>(), scales.as<const float>(), y.as<Element>(),
-                                            signs.shape[1], elements, is_aligned(y, signs_of_byte)});
-  });
+  add_signs("sign_expand", queue, signs, scales, y, signs.shape[0], 1);
 }
 
 }  // namespace tandem

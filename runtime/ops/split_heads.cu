@@ -50,7 +50,8 @@ struct MovedItem {
       kind = head >= moves.of[1].heads ? 2 : 1;
       if (kind == 2) head -= moves.of[1].heads;
     }
-    const Move<Element>& move = moves.of[kind];
+    // Not by an index: the table would be copied to the thread's own memory.
+    const Move<Element> move = kind == 0 ? moves.of[0] : kind == 1 ? moves.of[1] : moves.of[2];
     const bool turns = first < turning;
     const int at = head * head_dim + first + (turns ? 0 : turning), pair = at + (turns ? turning : still);
     turned_pair = turns && move.turns ? first : -1;

@@ -5,8 +5,8 @@
 // top_k_select is a radix select: the bits of a magnitude, read as an integer, have the order of the magnitudes. Three passes
 // count them by 11, 10 and 10 bits, each among those that agree with the k-th largest in the bits before, until all of that are
 // known. Then each block counts in its stretch those above it and those equal to it, and in a last pass writes what is selected,
-// in the order of the indices. sparse_sum adds up a tile of the result in shared memory, one selection after the other. Both move
-// the bytes of their cost.
+// in the order of the indices. sparse_sum finds where in the selections each tile of the result begins, then adds a tile up in
+// shared memory, one selection after the other. Both move the bytes of their cost, and sparse_sum reads the indices twice.
 namespace tandem {
 namespace {
 
@@ -167,59 +167,72 @@ __global__ void write_selected_kernel(Element* residual, std::int64_t elements, 
   }
 }
 
-constexpr int tile_of_sum = 4096;
+constexpr int tile_of_sum = 4096, threads_of_sum = 128;  // few, as a tile holds few elements of a selection
 
-/// The first of `count` ascending indices that is not below `least`, found by a warp, whose lanes look at 32 places of what is
-/// left at once: a search of one thread waits for memory at each halving.
-TANDEM_DEVICE int first_from(const std::int32_t* indices, int count, std::int64_t least) {
-  const int lane = static_cast<int>(threadIdx.x) % lanes_of_warp;
-  int low = 0, left = count;  // it is among [low, low + left]
-  while (left > 0) {
-    const int step = (left + lanes_of_warp - 1) / lanes_of_warp, at = lane * step;
-    const int below = __popc(__ballot_sync(every_lane, at < left && indices[low + at] < least ? 1 : 0));
-    if (below == 0) break;
-    low += (below - 1) * step + 1;
-    left = smaller(step - 1, left - (below - 1) * step - 1);
-  }
-  return low;
+/// begins [selections][tiles + 1]: of each selection where in it a tile begins. The thread of an index writes those of the tiles
+/// that begin with it, or between it and the index before.
+__global__ void find_tiles_kernel(const std::int32_t* indices, int selected, int tiles, int* begins) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i > selected) return;
+  const std::int32_t* const of_selection = indices + std::int64_t{blockIdx.y} * selected;
+  const int before = i == 0 ? -1 : of_selection[i - 1] / tile_of_sum;
+  const int now = i == selected ? tiles : of_selection[i] / tile_of_sum;
+  for (int tile = before + 1; tile <= now; ++tile) begins[std::int64_t{blockIdx.y} * (tiles + 1) + tile] = i;
 }
 
+/// A block makes a tile. What its threads first take of some selections is under way at once; few tiles have more of them.
 template <typename Element>
-__global__ void __launch_bounds__(threads_of_select)
-    sparse_sum_kernel(const Element* values, const std::int32_t* indices, int selections, int selected, Element* y,
-                      std::int64_t elements, bool aligned) {
+__global__ void __launch_bounds__(threads_of_sum)
+    sparse_sum_kernel(const Element* values, const std::int32_t* indices, const int* begins, int selections, int selected,
+                      Element* y, std::int64_t elements, bool aligned) {
   TANDEM_SHARED(float, sums, tile_of_sum);
-  TANDEM_SHARED(int, begins, warps_of_select);
-  TANDEM_SHARED(int, ends, warps_of_select);
-  constexpr int vector = vector_of<Element>, searches = warps_of_select / 2;
-  const int thread = static_cast<int>(threadIdx.x), warp = thread / lanes_of_warp;
+  constexpr int vector = vector_of<Element>, at_once = 4;
+  const int thread = static_cast<int>(threadIdx.x), tiles = static_cast<int>(gridDim.x);
   const std::int64_t first = std::int64_t{blockIdx.x} * tile_of_sum;
-  constexpr float zeros[4] = {};
-  for (int i = 4 * thread; i < tile_of_sum; i += 4 * threads_of_select) store(sums + i, zeros);
-  for (int base = 0; base < selections; base += searches) {
-    __syncthreads();  // the bounds of those before may still be read
-    const int s = warp / 2;
-    if (base + s < selections) {  // a warp searches where the tile begins, another where it ends
-      const std::int64_t least = first + (warp % 2 == 0 ? 0 : tile_of_sum);
-      (warp % 2 == 0 ? begins : ends)[s] = first_from(indices + std::int64_t{base + s} * selected, selected, least);
+  alignas(widest_access) constexpr float zeros[4] = {};
+#pragma unroll
+  for (int i = 4 * thread; i < tile_of_sum; i += 4 * threads_of_sum) copy_aligned<widest_access>(sums + i, zeros);
+  for (int base = 0; base < selections; base += at_once) {
+    int next[at_once], end[at_once], place[at_once];
+    Element value[at_once];
+#pragma unroll
+    for (int s = 0; s < at_once; ++s) {
+      if (base + s < selections) {
+        const int* const bounds = begins + std::int64_t{base + s} * (tiles + 1) + blockIdx.x;
+        next[s] = bounds[0] + thread;
+        end[s] = bounds[1];
+      } else {
+        next[s] = end[s] = 0;
+      }
     }
-    __syncthreads();
-    for (int of = 0; of < searches && base + of < selections; ++of) {
-      const std::int64_t of_selection = std::int64_t{base + of} * selected;
-      for (int i = begins[of] + thread; i < ends[of]; i += threads_of_select)
+#pragma unroll
+    for (int s = 0; s < at_once; ++s) {
+      if (next[s] >= end[s]) continue;
+      const std::int64_t at = std::int64_t{base + s} * selected + next[s];
+      place[s] = static_cast<int>(indices[at] - first);
+      value[s] = values[at];
+    }
+#pragma unroll
+    for (int s = 0; s < at_once; ++s) {
+      if (base + s >= selections) continue;
+      __syncthreads();  // of a selection no two elements are one, but of several they may be
+      if (next[s] < end[s]) sums[place[s]] += to_float(value[s]);
+      const std::int64_t of_selection = std::int64_t{base + s} * selected;
+#pragma unroll 1
+      for (int i = next[s] + threads_of_sum; i < end[s]; i += threads_of_sum)
         sums[indices[of_selection + i] - first] += to_float(values[of_selection + i]);
-      __syncthreads();
     }
   }
   __syncthreads();
   if (aligned && first + tile_of_sum <= elements) {
-    for (int i = vector * thread; i < tile_of_sum; i += vector * threads_of_select) {
+#pragma unroll
+    for (int i = vector * thread; i < tile_of_sum; i += vector * threads_of_sum) {
       float of_thread[vector];
       load(sums + i, of_thread);
       store(y + first + i, of_thread);
     }
   } else {
-    for (int i = thread; i < tile_of_sum && first + i < elements; i += threads_of_select)
+    for (int i = thread; i < tile_of_sum && first + i < elements; i += threads_of_sum)
       y[first + i] = from_float<Element>(sums[i]);
   }
 }
@@ -255,13 +268,24 @@ std::size_t top_k_select_scratch(std::span<const OperandType>, const OpAttribute
 void sparse_sum_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& attributes) {
   const auto [values, indices, y] = checked<3>(OpKind::sparse_sum, operands, attributes);
   expect_types(of_one_type(values, y) && indices.dtype == DType::i32, "sparse_sum keeps the type");
-  const std::int64_t elements = y.shape.elements();
-  const Grid tiles{dim3(blocks_along_x(divide_up(elements, tile_of_sum))), dim3(threads_of_select)};
+  const std::int64_t elements = y.shape.elements(), tiles = divide_up(elements, tile_of_sum);
+  const auto selections = static_cast<int>(values.shape[0]), selected = static_cast<int>(values.shape[1]);
+  auto* const begins = static_cast<int*>(queue.scratch);
+  const Grid by_index{
+      dim3(blocks_along_x(divide_up(std::int64_t{selected} + 1, threads_of_select)), static_cast<unsigned>(selections)),
+      dim3(threads_of_select)};
+  launch("sparse_sum", queue, by_index, find_tiles_kernel, indices.as<const std::int32_t>(), selected, static_cast<int>(tiles),
+         begins);
   with_type(y.dtype, [&, values = values, indices = indices, y = y]<typename Element>(Type<Element>) {
-    launch("sparse_sum", queue, tiles, sparse_sum_kernel<Element>, values.as<const Element>(), indices.as<const std::int32_t>(),
-           static_cast<int>(values.shape[0]), static_cast<int>(values.shape[1]), y.as<Element>(), elements,
+    launch("sparse_sum", queue, {dim3(blocks_along_x(tiles)), dim3(threads_of_sum)}, sparse_sum_kernel<Element>,
+           values.as<const Element>(), indices.as<const std::int32_t>(), begins, selections, selected, y.as<Element>(), elements,
            is_aligned(y, vector_of<Element>));
   });
+}
+
+std::size_t sparse_sum_scratch(std::span<const OperandType> operands, const OpAttributes&) {
+  const std::int64_t tiles = divide_up(operands[2].shape.elements(), tile_of_sum);
+  return static_cast<std::size_t>(operands[0].shape[0] * (tiles + 1)) * sizeof(int);
 }
 
 }  // namespace tandem

@@ -4,14 +4,15 @@
 namespace tandem::studies {
 namespace {
 
-/// More pieces than a launch takes, whole and cut either way; the slice ends inside the first and the last. `vectors`: rows are
-/// made of whole vectors.
+/// More pieces than a launch takes, whole and cut either way; the slice ends inside the first and the last, and one is so large
+/// that several blocks walk over it, each from row to row. `vectors`: rows are made of whole vectors.
 AdafactorAttributes pieces_in_a_slice(bool factored, bool vectors) {
   AdafactorAttributes attributes{.weight_decay = 0.1F, .step = 3, .factored = factored, .first = vectors ? 8 : 7};
   std::int64_t offset = 0;
   for (std::int64_t i = 0; i < 40; ++i) {
     AdafactorPiece piece{
         .offset = offset, .rows = vectors ? 4 * (1 + i % 2) : 3 + i % 4, .columns = (vectors ? 12 : 5) + 40 * (i % 3 == 0)};
+    if (i == 5) piece.rows = vectors ? 36 : 31, piece.columns = vectors ? 300 : 301;
     piece.tensor_rows = piece.rows * (i % 3 == 1 ? 2 : 1);
     piece.tensor_columns = piece.columns * (i % 3 == 2 ? 2 : 1);
     piece.copies = i % 3 == 0 ? 2 : 1;

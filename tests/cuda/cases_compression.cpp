@@ -56,7 +56,7 @@ std::vector<OperationCase> compression_cases() {
                        {read(all, type, coarse_numbers(all, 1)), write(some, type), write(some, DType::i32),
                         update(all, type, coarse_numbers(all, 2))}});
     }
-    for (const auto& [m, k, n] : {std::tuple{1, 1, 1}, {3, 40, 50}, {2, 200, 9000}, {300, 5, 4100}}) {
+    for (const auto& [m, k, n] : {std::tuple{1, 1, 1}, {3, 40, 50}, {2, 200, 9000}, {2, 1500, 9000}, {300, 5, 4100}, {6, 2, 20001}}) {
       const Shape sent(m, k);
       cases.push_back({join_name("sparse_sum", dtype, m, k, n),
                        OpKind::sparse_sum,
@@ -77,7 +77,7 @@ std::vector<OperationCase> compression_cases() {
                        SignAttributes{valid},
                        {read(x, type, 5), write(Shape(p, b), DType::u8), write(Shape(p), DType::f32), update(x, type, 6)}});
     }
-    for (const auto& [p, b, n] : {std::tuple{1, 1, 5}, {3, 40, 960}, {5, 7, 273}}) {
+    for (const auto& [p, b, n] : {std::tuple{1, 1, 5}, {3, 40, 960}, {5, 7, 273}, {3, 1300, 26001}}) {
       const Shape signs(p, b), scales(p);
       const CaseOperand bits = read(signs, DType::u8, random_bytes(signs, 7)), factors = read(scales, DType::f32, 8);
       cases.push_back({join_name("sign_sum", dtype, p, b), OpKind::sign_sum, {}, {bits, factors, write(Shape(8 * b), type)}});

@@ -20,12 +20,13 @@ std::vector<std::int32_t> some_slots(int choices, int rows) {
   return slots;
 }
 
-void append_permutations(std::vector<OperationCase>& cases, DType type, int width) {
-  constexpr int token_count = 23, choices = 3, row_count = 75;  // some rows stay free
+void append_permutations(std::vector<OperationCase>& cases, DType type, int width, int choices) {
+  constexpr int token_count = 23;
+  const int row_count = token_count * choices + 6;  // some rows stay free
   const Shape tokens(token_count, width), rows(row_count, width), per_choice(token_count, choices);
   const CaseOperand slots = read_integers(per_choice, some_slots(token_count * choices, row_count));
   const CaseOperand gates = read(per_choice, DType::f32, 3);
-  const auto name = join_name(std::string(name_of(type)), width);
+  const auto name = join_name(std::string(name_of(type)), width, choices);
   cases.push_back({join_name("permute", name), OpKind::permute, {}, {read(tokens, type, 1), slots, write(rows, type)}});
   cases.push_back(
       {join_name("permute_backward", name), OpKind::permute_backward, {}, {read(rows, type, 1), slots, write(tokens, type)}});
@@ -248,7 +249,10 @@ void append_biases(std::vector<OperationCase>& cases, int layers, int experts) {
 std::vector<OperationCase> expert_cases() {
   std::vector<OperationCase> cases;
   for (const DType type : trained_types) {
-    for (const int width : {1, 8, 37, 264, 2056}) append_permutations(cases, type, width);
+    for (const int width : {1, 8, 37, 264, 2056}) append_permutations(cases, type, width, 3);
+    append_permutations(cases, type, 1031, 2);
+    append_permutations(cases, type, 8200, 2);
+    append_permutations(cases, type, 24, 9);
     for (const int width : {3, 16}) append_regroup(cases, type, width);
   }
   append_gates(cases);

@@ -241,6 +241,22 @@ TEST(Emulation, ReportsMisalignedAddresses) {
   EXPECT_THAT(error_of({dim3(1), dim3(1)}, load_from, values + 1, out), HasSubstr("misaligned"));
 }
 
+__global__ void store_one(float* out, bool static_memory, bool dynamic_memory) {
+  TANDEM_SHARED(float, mine, 4);
+  TANDEM_DYNAMIC_SHARED(bytes);
+  const float ones[4] = {1, 1, 1, 1};
+  store(static_memory ? mine : dynamic_memory ? reinterpret_cast<float*>(bytes) : out, ones);
+}
+
+TEST(Emulation, ReportsStoresToSharedMemoryThatAreMeantForGlobal) {
+  alignas(16) float out[4]{};
+  const Grid grid{dim3(1), dim3(1), 16};
+  EXPECT_EQ(error_of(grid, store_one, out, false, false), "");
+  EXPECT_EQ(out[3], 1);
+  EXPECT_THAT(error_of(grid, store_one, out, true, false), HasSubstr("global memory is meant"));
+  EXPECT_THAT(error_of(grid, store_one, out, false, true), HasSubstr("global memory is meant"));
+}
+
 __global__ void nothing() {}
 
 TEST(Emulation, RefusesWhatAGpuRefuses) {

@@ -37,6 +37,32 @@ TEST(Dropout, KeepsTheShareAndTheMean) {
   }
 }
 
+// Of columns that share a hash, as of all others, both are kept with probability q^2: 4 standard deviations, as above.
+TEST(Dropout, NeighboursAreDrawnApart) {
+  constexpr float q = 0.6F;
+  constexpr std::int64_t rows = 2048, columns = 64;
+  const Dropped d =
+      drop(Tensor(Shape(rows, 1, columns), 1.0F), {5}, {.probability = 1 - q, .stream = 2, .rows = run_of(0, rows)});
+  for (std::int64_t place = 0; place < 4; ++place)
+    for (std::int64_t distance = 1; distance < 8; ++distance) {
+      double both = 0, pairs = 0;
+      for (std::int64_t row = 0; row < rows; ++row)
+        for (std::int64_t column = place; column + distance < columns; column += 4, ++pairs)
+          both += d.mask[row * columns + column] * d.mask[row * columns + column + distance];
+      EXPECT_NEAR(both / pairs, q * q, 4 * std::sqrt(q * q * (1 - q * q) / pairs)) << place << " and " << distance;
+    }
+}
+
+// 1 / 65536 is dropped of what is asked to be dropped half as seldom, and all but so much at most.
+TEST(Dropout, ProbabilitiesAreWholeSharesOf65536) {
+  const Shape shape(1, 1, 8), one(1, 1);
+  const auto dropped = [&](float p) { return mask_of(shape, one, {.probability = p, .rows = run_of(0, 1)}).dropped; };
+  EXPECT_EQ(dropped(0), 0U);
+  EXPECT_EQ(dropped(0x1p-17F), 0x10000U);
+  EXPECT_EQ(dropped(0.5F), 0x80000000U);
+  EXPECT_EQ(dropped(0x1.fffffep-1F), 0xFFFF0000U);
+}
+
 TEST(Dropout, OfNothingKeepsAll) {
   const Tensor x = random_tensor(Shape(4, 2, 8), 1);
   EXPECT_EQ(drop(x, {0, 1}, {.rows = run_of(0, 4)}).y.values, x.values);

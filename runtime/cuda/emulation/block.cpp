@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -41,13 +42,22 @@ void Block::clear_shared() {
 
 void* Block::shared_bytes_of(const void* site, std::size_t bytes) {
   auto& array = arrays_[site];
-  if (!array) {
-    array = shared_memory(bytes);
+  if (!array.data) {
+    array = {shared_memory(bytes), bytes};
     static_bytes_ += bytes;
     if (static_bytes_ > most_static_bytes || static_bytes_ + dynamic_bytes_ > most_shared_bytes)
       throw std::runtime_error("more shared memory than a block has");
   }
-  return array.get();
+  return array.data.get();
+}
+
+bool Block::is_shared(const void* address) const {
+  const auto lies_in = [at = static_cast<const std::byte*>(address)](const std::byte* data, std::size_t bytes) {
+    return std::less_equal<>()(data, at) && std::less<>()(at, data + bytes);
+  };
+  return lies_in(dynamic_.get(), dynamic_bytes_) || std::any_of(arrays_.begin(), arrays_.end(), [&](const auto& array) {
+           return lies_in(array.second.data.get(), array.second.bytes);
+         });
 }
 
 void Block::wait(State state, std::source_location place) {

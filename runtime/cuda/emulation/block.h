@@ -35,6 +35,7 @@ class Block {
   void wait_for_copies(std::size_t in_flight);
   void* shared_bytes_of(const void* site, std::size_t bytes);
   void* dynamic_shared_bytes() { return dynamic_.get(); }
+  bool is_shared(const void* address) const;
 
  private:
   enum class State {
@@ -71,7 +72,11 @@ class Block {
   unsigned now_ = 0;  ///< the thread that runs
   std::exception_ptr error_;
   std::vector<std::byte> exchanged_;  ///< what the lanes of a warp gave, by lane
-  std::unordered_map<const void*, std::unique_ptr<std::byte[]>> arrays_;
+  struct Array {
+    std::unique_ptr<std::byte[]> data;
+    std::size_t bytes = 0;
+  };
+  std::unordered_map<const void*, Array> arrays_;
   std::size_t static_bytes_ = 0;
   std::unique_ptr<std::byte[]> dynamic_;
   std::size_t dynamic_bytes_ = 0;

@@ -71,5 +71,6 @@ void wait_for_copies(std::size_t in_flight) { block_now->wait_for_copies(in_flig
 
 void* shared_bytes_of(const void* site, std::size_t bytes) { return block_now->shared_bytes_of(site, bytes); }
 void* dynamic_shared_bytes() { return block_now->dynamic_shared_bytes(); }
+bool is_shared(const void* address) { return block_now->is_shared(address); }
 
 }  // namespace tandem::emulation

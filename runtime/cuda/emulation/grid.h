@@ -56,5 +56,7 @@ void wait_for_copies(std::size_t in_flight);
 /// Returns a block's shared array, the same for all threads that pass the same `site`.
 void* shared_bytes_of(const void* site, std::size_t bytes);
 void* dynamic_shared_bytes();
+/// Whether an address lies in shared memory of the block.
+bool is_shared(const void* address);
 
 }  // namespace tandem::emulation

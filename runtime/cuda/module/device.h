@@ -71,23 +71,48 @@ TANDEM_DEVICE float divide_fast(float a, float b) {
 /// The widest load or store of a thread.
 inline constexpr int widest_access = 16;
 
+#ifndef TANDEM_EMULATED
+/// What a thread loads or stores at once of so many bytes.
+template <int bytes>
+using WordOf = std::conditional_t<
+    bytes >= 16, uint4,
+    std::conditional_t<bytes == 8, uint2,
+                       std::conditional_t<bytes == 4, unsigned, std::conditional_t<bytes == 2, ushort1, uchar1> > > >;
+#endif
+
 /// Moves `bytes` (1, 2, 4, 8, or a multiple of 16) between addresses aligned to them, or to 16.
 template <int bytes>
 TANDEM_DEVICE void copy_aligned(void* to, const void* from) {
-  constexpr int word_bytes = bytes < widest_access ? bytes : widest_access;
 #ifdef TANDEM_EMULATED
+  constexpr int word_bytes = bytes < widest_access ? bytes : widest_access;
   if (std::bit_cast<std::uintptr_t>(to) % word_bytes != 0 || std::bit_cast<std::uintptr_t>(from) % word_bytes != 0)
     throw std::runtime_error("misaligned address");
   std::memmove(to, from, bytes);
 #else
-  using Word = std::conditional_t<
-      word_bytes == 16, uint4,
-      std::conditional_t<word_bytes == 8, uint2,
-                         std::conditional_t<word_bytes == 4, unsigned, std::conditional_t<word_bytes == 2, ushort1, uchar1> > > >;
-  static_assert(sizeof(Word) == word_bytes && bytes % word_bytes == 0);
+  using Word = WordOf<bytes>;
+  constexpr int words = bytes / static_cast<int>(sizeof(Word));
+  static_assert(words * sizeof(Word) == bytes);
 #pragma unroll
-  for (int i = 0; i < bytes / word_bytes; ++i) static_cast<Word*>(to)[i] = static_cast<const Word*>(from)[i];
+  for (int i = 0; i < words; ++i) static_cast<Word*>(to)[i] = static_cast<const Word*>(from)[i];
 #endif
+}
+
+/// Likewise, from a thread's own variables to global memory. Where numbers were made one by one, nvcc takes the word of a plain
+/// store apart into them again, and often stores each alone.
+template <int bytes>
+TANDEM_DEVICE void store_aligned(void* global, const void* from) {
+#ifdef TANDEM_EMULATED
+  if (emulation::is_shared(global)) throw std::runtime_error("shared memory where global memory is meant");
+#else
+  if constexpr (bytes >= 8) {
+    using Word = WordOf<bytes>;
+#pragma unroll
+    for (int i = 0; i < bytes / static_cast<int>(sizeof(Word)); ++i)
+      __stwb(static_cast<Word*>(global) + i, static_cast<const Word*>(from)[i]);
+    return;
+  }
+#endif
+  copy_aligned<bytes>(global, from);
 }
 
 /// Loads `count` consecutive elements, aligned to min(16 bytes, all of them), as fp32.
@@ -99,12 +124,13 @@ TANDEM_DEVICE void load(const Element* from, float (&values)[count]) {
   for (int i = 0; i < count; ++i) values[i] = to_float(raw[i]);
 }
 
+/// Rounds and stores to global memory.
 template <int count, typename Element>
 TANDEM_DEVICE void store(Element* to, const float (&values)[count]) {
   alignas(widest_access) Element raw[count];
 #pragma unroll
   for (int i = 0; i < count; ++i) raw[i] = from_float<Element>(values[i]);
-  copy_aligned<count* static_cast<int>(sizeof(Element))>(to, raw);
+  store_aligned<count* static_cast<int>(sizeof(Element))>(to, raw);
 }
 
 TANDEM_DEVICE float warp_sum(float value) {

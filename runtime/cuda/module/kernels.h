@@ -140,7 +140,7 @@ ScratchFunction gemm_scratch;
 ScratchFunction attention_scratch, attention_backward_scratch;
 ScratchFunction grouped_gemm_scratch;
 ScratchFunction batched_gemm_scratch;
-ScratchFunction top_k_select_scratch;
+ScratchFunction top_k_select_scratch, sparse_sum_scratch;
 ScratchFunction sign_compress_scratch;
 ScratchFunction orthogonalize_scratch;
 ScratchFunction ssd_scan_scratch, ssd_scan_backward_scratch;

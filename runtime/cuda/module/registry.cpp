@@ -66,7 +66,7 @@ constexpr std::array table{
     Row{OpKind::add_bias, {add_bias_device}},
     Row{OpKind::bias_gradient, {bias_gradient_device}},
     Row{OpKind::top_k_select, {top_k_select_device, top_k_select_scratch}},
-    Row{OpKind::sparse_sum, {sparse_sum_device}},
+    Row{OpKind::sparse_sum, {sparse_sum_device, sparse_sum_scratch}},
     Row{OpKind::sign_compress, {sign_compress_device, sign_compress_scratch}},
     Row{OpKind::sign_sum, {sign_sum_device}},
     Row{OpKind::sign_expand, {sign_expand_device}},
