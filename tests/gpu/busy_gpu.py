@@ -1,5 +1,6 @@
 """A GPU as busy as in a training step, for kernels to be timed at the clocks of one (runtime/cuda/module/step_load.h)."""
 import statistics
+import time
 
 import torch
 
@@ -33,14 +34,20 @@ def seconds(*runs):
 
 
 class Load:
-    """Large products on end, with the mean of what they take over seconds."""
+    """Large products on end, with the mean of what they take over seconds: `history` has all from a pause on."""
 
-    def __init__(self):
+    def __init__(self, fp8=False):
         a, b, c = (random(8192, 8192) for _ in range(3))
-        self.run = graph_of(lambda: [torch.mm(a, b.t(), out=c) for _ in range(2)])
+        one = torch.ones((), device="cuda")
+        if fp8:
+            a, b = (x.to(torch.float8_e4m3fn) for x in (a, b))
+        product = lambda: torch._scaled_mm(a, b.t(), one, one, out_dtype=c.dtype) if fp8 else torch.mm(a, b.t(), out=c)
+        self.run = graph_of(lambda: [product() for _ in range(2)])
         once = statistics.median(seconds(*[self.run] * 20))
-        seconds(*[self.run] * int(1 / once))
-        self.mean = statistics.mean(seconds(*[self.run] * int(4 / once)))
+        torch.cuda.synchronize()
+        time.sleep(1)
+        self.history = seconds(*[self.run] * int(5 / once))
+        self.mean = statistics.mean(self.history[int(1 / once):])
 
     def in_step(self, run, samples=10, waits_for_memory=False):
         seconds(*[self.run] * int(0.1 / self.mean))

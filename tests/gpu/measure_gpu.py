@@ -4,14 +4,15 @@
 Prints tables in CSV. Kernels: products, attention and what waits for memory, after a pause, when clocks are at their highest, and
 in a step: right after products on end, at the mean speed that these keep up for seconds, as runtime/cuda/module/step_load.h
 explains. Attention: rows for data/attention.csv, after a pause, of 16,384 tokens and a hidden size of 2,048, as FlashAttention's
-plots have them. Grouped: experts' products on four streams, as Transformer Engine issues them, and one after the other, each in
-one CUDA graph, in a step. Takes a minute.
+plots have them. Grouped: experts' products on four streams, as Transformer Engine issues them, and one after the other, in a step.
+Clocks: how long two products of 8,192 take, from a pause on. Takes a minute.
 """
 import statistics
+import sys
 import time
 
 import torch
-from busy_gpu import Load, graph_of, random, seconds
+from busy_gpu import Load, random, seconds
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import rms_norm, scaled_dot_product_attention
 
@@ -38,7 +39,18 @@ def attention_passes(sequence, micro_batch, heads, width, causal):
     return {"forward": forward, "backward": lambda: torch.autograd.grad(out, (q, k, v), gradient, retain_graph=True)}
 
 
-def kernels(load):
+def clocks(*loads):
+    print("load,ms_since_pause,two_products_us")
+    for load, name in zip(loads, ("bf16", "fp8")):
+        now, after, last = 0, 0, []
+        for once in load.history:
+            now, last = now + once, last + [once]
+            if now >= after:
+                print(f"{name},{now * 1e3:.0f},{statistics.mean(last) * 1e6:.1f}")
+                after, last = after + 0.05, []
+
+
+def kernels(load, load_in_fp8):
     def product(m, n, k):
         a, b, c = random(m, k), random(n, k), random(m, n)
         return lambda: torch.mm(a, b.t(), out=c)
@@ -54,10 +66,11 @@ def kernels(load):
         for name, run in attention_passes(sequence, 1, 32, 128, True).items():
             compute[f"attention {sequence} 32 128 {name}"] = run
     memory = {"rms norm 8192 8192": lambda: rms_norm(rows, (8192,), weight), "add fp32 268435456": lambda: states.add_(1.0)}
-    print("kernel,alone_us,in_step_us,share")
+    print("kernel,alone_us,in_bf16_step_us,in_fp8_step_us,share,share_fp8")
     for name, run in (compute | memory).items():
-        cold, warm = alone(run), load.in_step(run, waits_for_memory=name in memory)
-        print(f"{name},{cold * 1e6:.1f},{warm * 1e6:.1f},{cold / warm:.3f}", flush=True)
+        cold = alone(run)
+        warm = [one.in_step(run, waits_for_memory=name in memory) for one in (load, load_in_fp8)]
+        print(",".join([name, *(f"{t * 1e6:.1f}" for t in (cold, *warm)), *(f"{cold / t:.3f}" for t in warm)]), flush=True)
 
 
 def attention_alone():
@@ -97,15 +110,16 @@ def grouped(load):
                       "weights": lambda i: torch.mm(y[i].t(), x[i], out=dw[i])}
             for name, run in passes.items():
                 ways = lambda: on_streams(run, count), lambda: [run(i) for i in range(count)]
-                times = [load.in_step(graph_of(way), 5) for way in ways]
+                times = [load.in_step(way, 5) for way in ways]
                 size = {"forward": (m, n, k), "backward": (m, k, n), "weights": (n, k, m)}[name]
                 print(",".join(map(str, (count, *size, name, *(f"{t * 1e6:.1f}" for t in times)))), flush=True)
 
 
 print(f"# {torch.cuda.get_device_name()}, PyTorch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}")
-busy = Load()
-print(f"# two products of 8192 in the mean of seconds: {busy.mean * 1e6:.1f} us")
+bf16, fp8 = Load(), Load(fp8=True)
+clocks(bf16, fp8)
 with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
-    kernels(busy)
-    attention_alone()
-grouped(busy)
+    kernels(bf16, fp8)
+    if "--attention" in sys.argv:
+        attention_alone()
+grouped(bf16)
