@@ -149,7 +149,7 @@ says_not() { ! grep -qE "$2" "$results/$1.txt" 2>/dev/null || fail "$1" "$1: $3"
 } >"$results/machine.txt" 2>&1
 cat "$results/machine.txt"
 
-tests 45 kernels '*GpuKernel*'
+tests 65 kernels '*GpuKernel*'
 part 18 own-attention env TANDEM_CUDNN_LIBRARY=none "$programs/gpu_test" --gtest_filter='*GpuKernel*/attention*' --gtest_brief=1
 cudnn_tells=(env CUDNN_LOGLEVEL_DBG=1 CUDNN_LOGDEST_DBG=stderr) # why it refuses what it should take
 part 25 large-kernels "${cudnn_tells[@]}" "$programs/gpu_test" --gtest_filter='*GpuLarge*' --gtest_brief=1
@@ -163,8 +163,8 @@ part 140 calibrate tests/gpu/on-all-gpus.sh "$programs/tandem" calibrate --backe
 part 20 pytorch env LD_LIBRARY_PATH="$given" python3 tests/gpu/pytorch_rates.py
 part 2 rates awk -f tests/gpu/rates.awk "$results/pytorch.txt" "$results/gpu.profile.yaml"
 part 4 bandwidth awk -f tests/gpu/slow_kernels.awk "$results/gpu.profile.yaml"
-part 26 with-cudnn "${cudnn_tells[@]}" "$programs/tandem" execute tests/gpu/llama3-8b-sequence-4096.yaml --backend cuda
-part 26 without-cudnn env TANDEM_CUDNN_LIBRARY=none "$programs/tandem" execute tests/gpu/llama3-8b-sequence-4096.yaml \
+part 20 with-cudnn "${cudnn_tells[@]}" "$programs/tandem" execute tests/gpu/llama3-8b-sequence-4096.yaml --backend cuda
+part 20 without-cudnn env TANDEM_CUDNN_LIBRARY=none "$programs/tandem" execute tests/gpu/llama3-8b-sequence-4096.yaml \
   --backend cuda
 if [[ ${WITHOUT_CUDNN:-} != 1 ]]; then
   says with-cudnn 'cuDNN [0-9]' 'cuDNN was not used'
@@ -173,10 +173,10 @@ fi
 part 4 losses awk -v vocabulary=128256 -v tokens=16384 -f tests/gpu/losses.awk \
   "$results/with-cudnn.txt" "$results/without-cudnn.txt"
 for scenario in "${scenarios[@]}"; do
-  part 28 "crosscheck-$scenario" "$programs/tandem" crosscheck "tests/gpu/$scenario.yaml" --backend cuda --max-error 0.03 \
+  part 20 "crosscheck-$scenario" "$programs/tandem" crosscheck "tests/gpu/$scenario.yaml" --backend cuda --max-error 0.03 \
     --max-kind-error 0.05 --profile "$results/gpu.profile" --json "$results/crosscheck-$scenario.json"
 done
-tests 45 steps '*GpuStepOf*'
+tests 75 steps '*GpuStepOf*'
 if sanitizer=$(PATH=$PATH:$cuda/bin$(printf ':%s' "${wheels[@]/%/bin}") type -P compute-sanitizer); then
   tests 35 memcheck '*GpuSmall*' "$sanitizer" --tool memcheck --error-exitcode 9
 else
@@ -188,7 +188,7 @@ for graph in tiny-four-ranks:256 tiny-four-experts:512; do
   part 3 "lower-$graph" "$programs/tandem" lower "tests/gpu/$graph.yaml" --out "$results/$graph.dag"
   part 23 "nccl-$graph" env NCCL_DEBUG=INFO NCCL_DEBUG_FILE="$results/nccl-$graph-log-%p.txt" \
     tests/gpu/as-machines.sh 4 "$programs/tandem-run" "$results/$graph.dag" --backend cuda
-  part 11 "virtual-$graph" "$programs/tandem-run" "$results/$graph.dag" --backend cuda
+  part 6 "virtual-$graph" "$programs/tandem-run" "$results/$graph.dag" --backend cuda
   part 3 "losses-$graph" awk -v vocabulary=1024 -v tokens="$tokens" -f tests/gpu/losses.awk \
     "$results/nccl-$graph.txt" "$results/virtual-$graph.txt"
 done
