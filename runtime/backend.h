@@ -31,6 +31,9 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual bool is_started_ahead() const { return false; }
+  /// Whether `ended` is called by `drive` alone, on its thread: the executor then needs no lock, which a simulation would take
+  /// for every unit.
+  virtual bool has_one_thread() const { return false; }
   virtual void prepare(const Dag& dag, Completions& completions) = 0;
   virtual void start(std::span<const TaskId> unit) = 0;
   virtual void drive() = 0;

@@ -30,10 +30,11 @@ class Run final : public Completions {
     count();
     backend_.prepare(dag_, *this);
     ahead_ = backend_.is_started_ahead();
+    locks_ = !backend_.has_one_thread();
     if (ahead_) {
       for (const TaskId first : issue_order(dag_)) backend_.start(dag_.unit_of(first));
     } else {
-      const std::scoped_lock lock(mutex_);
+      const std::unique_lock lock = locked();
       // Starting a unit may end others at once, on another thread: collect first what waits for nothing.
       std::vector<TaskId> ready;
       for (TaskId id = 0; id < dag_.tasks.size(); ++id) {
@@ -47,7 +48,7 @@ class Run final : public Completions {
   }
 
   void ended(TaskId task, Seconds start, Seconds end) override {
-    const std::scoped_lock lock(mutex_);
+    const std::unique_lock lock = locked();
     for (const TaskId id : dag_.unit_of(task)) {
       fetch_ahead(timeline_.start, id);
       fetch_ahead(timeline_.end, id);
@@ -71,11 +72,14 @@ class Run final : public Completions {
   Backend& backend_;
   EndedTasks* ended_;  ///< or null
   std::mutex mutex_;
+  bool locks_ = true;
   std::vector<std::uint32_t> waiting_for_;  ///< by task: predecessors that have not ended
   std::vector<std::uint32_t> missing_;      ///< by group: members that are not ready
   std::size_t left_;
   bool ahead_ = false;
   Timeline timeline_;
+
+  std::unique_lock<std::mutex> locked() { return locks_ ? std::unique_lock(mutex_) : std::unique_lock(mutex_, std::defer_lock); }
 
   void count() {
     if (ended_ != nullptr) ended_->store(dag_.tasks.size() - left_, std::memory_order_relaxed);

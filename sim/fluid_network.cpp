@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <csignal>
 #include <deque>
 #include <limits>
@@ -105,7 +106,7 @@ struct FluidNetwork::Engine {
     FlowId id = 0;
     std::size_t lane = 0;
     Seconds latency = 0;
-    Bytes bytes = 0;
+    double bytes = 0;
     std::vector<kernel::resource::StandardLinkImpl*> links;
     BytesPerSecond rate_limit = 0;
   };
@@ -164,9 +165,18 @@ struct FluidNetwork::Engine {
     flow.id = start.id;
     flow.comm = s4u::Comm::sendto_init();
     flow.comm->set_data(&flow);
-    flow.comm->set_payload_size(static_cast<std::uint64_t>(start.bytes));
+    const double whole = std::ceil(start.bytes);
+    flow.comm->set_payload_size(static_cast<std::uint64_t>(whole));
     flow.comm->set_source(source);
     flow.comm->set_destination(destination);  // starts it
+    if (start.bytes < whole) newest_action().set_remains(start.bytes);
+  }
+
+  /// Returns what SimGrid plays the flow by that started last. Of its models, the network's alone has any.
+  kernel::resource::Action& newest_action() const {
+    for (kernel::resource::Model* model : simgrid.get_all_models())
+      if (!model->get_started_action_set()->empty()) return model->get_started_action_set()->back();
+    throw std::logic_error("a flow has started, and SimGrid plays none");
   }
 
   void on_completion(const s4u::Activity& activity) {
@@ -263,10 +273,11 @@ bool FluidNetwork::is_flow(const CollectiveCost& cost, const Layout& layout) {
 }
 
 void FluidNetwork::start(FlowId flow, std::size_t lane, const CollectiveCost& cost, const Layout& layout) {
-  start(flow, lane, cost.latency, cost.bytes_per_channel, layout.paths[cost.paths].crossings, cost.rate_limit);
+  start(flow, lane, cost.latency, static_cast<double>(cost.bytes_per_channel), layout.paths[cost.paths].crossings,
+        cost.rate_limit);
 }
 
-void FluidNetwork::start(FlowId id, std::size_t lane, Seconds latency, Bytes bytes, std::span<const Crossing> crossings,
+void FluidNetwork::start(FlowId id, std::size_t lane, Seconds latency, double bytes, std::span<const Crossing> crossings,
                          BytesPerSecond rate_limit) {
   Engine& engine = *engine_;
   Engine::Start start{
@@ -289,7 +300,8 @@ void FluidNetwork::begin_anew(Callbacks callbacks) {
 
 void FluidNetwork::wake_at(Seconds date) {
   engine_->called_at = date;
-  engine_->due = engine_->origin + date;
+  // Relative dates round: the sum may be before SimGrid's clock, which it refuses.
+  engine_->due = std::max(engine_->origin + date, s4u::Engine::get_clock());
   if (!engine_->is_calling) engine_->set_timer();
 }
 

@@ -35,7 +35,7 @@ class FluidNetwork {
   void start(FlowId flow, std::size_t lane, const CollectiveCost& cost, const Layout& layout);
 
   /// `bytes` > 0 over at least one of the crossings of a path or hop of the communicators; `rate_limit` 0: none.
-  void start(FlowId flow, std::size_t lane, Seconds latency, Bytes bytes, std::span<const Crossing> crossings,
+  void start(FlowId flow, std::size_t lane, Seconds latency, double bytes, std::span<const Crossing> crossings,
              BytesPerSecond rate_limit);
 
   /// One call is due at most: this replaces the one before.

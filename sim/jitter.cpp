@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "runtime/executor.h"
 #include "sim/arrival_plan.h"
@@ -72,10 +73,9 @@ void set_moments(ArrivalPilots& pilots, const std::vector<Sums>& sums) {
   }
 }
 
-ArrivalPilots draw_pilots(const Drawing& drawing) {
+ArrivalPilots draw_pilots(const Drawing& drawing, Timeline undisturbed) {
   constexpr std::uint64_t first_pilot = std::uint64_t{1} << 32;  // no draw of the caller's
-  ArrivalPilots pilots{
-      .plan = ArrivalPlan(drawing.dag), .undisturbed = simulate(drawing.dag).timeline, .excess = {}, .are_wanted = true};
+  ArrivalPilots pilots{.plan = ArrivalPlan(drawing.dag), .undisturbed = std::move(undisturbed), .excess = {}, .are_wanted = true};
   const std::size_t arrivals = pilots.plan.first_arrival.back();
   const std::size_t lanes = std::max<std::size_t>(1, drawing.jobs);
   Shared<Sums> shared(lanes * arrivals);
@@ -137,7 +137,7 @@ std::vector<Seconds> drawn(const Dag& dag, const Variation& variation, const Dra
   Drawing drawing{dag, variation, draws.seed, costs, nullptr, draws.jobs};
   std::optional<ArrivalPilots> pilots;
   if (std::ranges::any_of(dag.ranks, [](const Rank& rank) { return rank.count > 1; }))
-    drawing.pilots = &pilots.emplace(draw_pilots(drawing));
+    drawing.pilots = &pilots.emplace(draw_pilots(drawing, draws.undisturbed ? *draws.undisturbed : simulate(dag).timeline));
   SharedDoubles results(draws.count * width);
   const std::span<double> values = results.values();
   const auto measure_one = [&](std::size_t number, const SimGridBackend& backend, const Timeline& timeline) {
@@ -151,9 +151,8 @@ std::vector<Seconds> drawn(const Dag& dag, const Variation& variation, const Dra
 
 }  // namespace
 
-std::vector<Seconds> drawn_makespans(const Dag& dag, const Variation& variation, std::uint64_t seed, std::size_t draws,
-                                     std::size_t jobs, const std::function<void(std::size_t)>& ended) {
-  return drawn(dag, variation, {.seed = seed, .count = draws, .jobs = jobs, .ended = ended}, 1,
+std::vector<Seconds> drawn_makespans(const Dag& dag, const Variation& variation, const Draws& draws) {
+  return drawn(dag, variation, draws, 1,
                [](const SimGridBackend& backend, const Timeline&, std::span<double> end) { end[0] = backend.end_of_step(); });
 }
 

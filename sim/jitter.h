@@ -62,19 +62,18 @@ class JitterDraw {
 /// folded pipelines than one of 64 does (jitter_test.cpp in tests/end_to_end).
 inline constexpr std::size_t pilot_rounds = 2, pilots_of_round = 16;
 
-/// Returns step times with jitter, one for each draw from 0 on, `jobs` simulated at a time, in children. For a
-/// multi-step DAG, the times are those of all its steps together. `ended` is told how many draws have ended. A folded DAG is
-/// drawn `pilot_rounds * pilots_of_round` times before.
-std::vector<Seconds> drawn_makespans(const Dag& dag, const Variation& variation, std::uint64_t seed, std::size_t draws,
-                                     std::size_t jobs, const std::function<void(std::size_t)>& ended = {});
-
-/// Steps to draw: from draw 0 on, `jobs` simulated at a time. `ended` is told how many have ended.
+/// Steps to draw: from draw 0 on, `jobs` simulated at a time, in children. `ended` is told how many have ended.
 struct Draws {
   std::uint64_t seed = 1;
   std::size_t count = 0;
   std::size_t jobs = 1;
   std::function<void(std::size_t)> ended = {};
+  const Timeline* undisturbed = nullptr;  ///< what `simulate` returns of the DAG, where that is known
 };
+
+/// Returns step times with jitter, one for each draw. For a multi-step DAG, the times are those of all its steps together. A
+/// folded DAG is drawn `pilot_rounds * pilots_of_round` times before.
+std::vector<Seconds> drawn_makespans(const Dag& dag, const Variation& variation, const Draws& draws);
 
 /// Returns when each lowered rank ends its last task.
 std::vector<Seconds> ends_of_ranks(const Dag& dag, const Timeline& timeline);

@@ -39,6 +39,7 @@ void SimGridBackend::prepare(const Dag& dag, Completions& completions) {
   if (jitter_) {
     factor_.resize(dag.ranks.size() * stream_count);
     for (const Rank& rank : dag.ranks) rank_factor_.push_back(jitter_->rank(rank.world_rank));
+    lone_.emplace(dag.links.size(), dag.ranks.size() * stream_count);
     if (std::ranges::any_of(dag.ranks, [](const Rank& rank) { return rank.count > 1; })) {
       arrivals_.emplace(dag, *jitter_, *pilots_);
       begins_.assign(dag.tasks.size(), never);
@@ -78,15 +79,28 @@ void SimGridBackend::begin(TaskId id) {
     cost.bytes_per_channel = std::llround(static_cast<double>(cost.bytes_per_channel) * factor);
   }
   const Layout& layout = dag_->communicator_of(task).layout;
-  const bool is_flow = !steps_ && FluidNetwork::is_flow(cost, layout);
   start_[id] = now_;
   contention_->begin_communication(dag_->unit_of(id), cost.occupation, now_);
   if (steps_) return steps_->begin(id, now_);
-  if (is_flow && !costs_->unshared.hold(layout.paths[cost.paths])) {
-    network_->start(id, lane_of(id), cost, layout);
-  } else {
-    endings_.push({now_ + (is_flow ? uncontended_time(cost, layout, links_) : cost.latency), id});
-  }
+  if (FluidNetwork::is_flow(cost, layout)) return begin_flow(id, cost, layout);
+  endings_.push({now_ + cost.latency, id});
+}
+
+void SimGridBackend::begin_flow(TaskId id, const CollectiveCost& cost, const Layout& layout) {
+  const LoneFlows::Flow flow{.task = id,
+                             .lane = lane_of(id),
+                             .latency = cost.latency,
+                             .bytes = static_cast<double>(cost.bytes_per_channel),
+                             .crossings = layout.paths[cost.paths].crossings,
+                             .rate_limit = cost.rate_limit};
+  const Seconds alone = uncontended_time(cost, layout, links_);
+  const bool never_meets = costs_->unshared.hold(layout.paths[cost.paths]);
+  if (never_meets || (lone_ && lone_->begin(flow, alone, now_))) return endings_.push({now_ + alone, id});
+  const auto start = [&](const LoneFlows::Flow& one) {
+    network_->start(one.task, one.lane, one.latency, one.bytes, one.crossings, one.rate_limit);
+  };
+  if (lone_) std::ranges::for_each(lone_->met(), start);
+  start(flow);
 }
 
 void SimGridBackend::begin_kernel(TaskId id) {
@@ -123,9 +137,9 @@ double SimGridBackend::communication_factor(TaskId id) const {
 }
 
 /// A stream runs one task at a time: its first member's stream is free for a flow.
-std::size_t SimGridBackend::lane_of(TaskId id) const {
+std::uint32_t SimGridBackend::lane_of(TaskId id) const {
   const Task& task = dag_->tasks[id];
-  return task.rank * stream_count + static_cast<std::size_t>(task.stream);
+  return task.rank * static_cast<std::uint32_t>(stream_count) + static_cast<std::uint32_t>(task.stream);
 }
 
 void SimGridBackend::drive() {
@@ -135,6 +149,7 @@ void SimGridBackend::drive() {
 
 bool SimGridBackend::has_ended(const Ending& ending) {
   if (!is_communication(dag_->tasks[ending.task].op)) return contention_->end_kernel(ending.task, ending.date);
+  if (lone_ && !lone_->end(ending.task, lane_of(ending.task), ending.date)) return false;
   contention_->end_communication(dag_->unit_of(ending.task), ending.date);
   return true;
 }

@@ -13,6 +13,7 @@
 #include "sim/fluid_network.h"
 #include "sim/host_issue.h"
 #include "sim/jitter.h"
+#include "sim/lone_flows.h"
 #include "sim/simulate.h"
 #include "sim/step_costs.h"
 #include "sim/step_player.h"
@@ -23,7 +24,7 @@ namespace tandem::sim {
 /// their messages. A process can have one of these, or several one after the other that share a network (see `FluidNetwork`).
 ///
 /// SimGrid has those flows alone that may meet others on their links: what has links to itself ends when its cost says
-/// (`UnsharedLinks`).
+/// (`UnsharedLinks`). Of a step with jitter it has those alone that do meet others (`LoneFlows`).
 ///
 /// Kernels are slower while their rank communicates (see `Contention`); an ending that was redated is dropped when its old date
 /// comes.
@@ -47,6 +48,7 @@ class SimGridBackend final : public Backend {
         pilots_(pilots),
         costs_(costs),
         network_(network != nullptr ? *network : own_network_) {}
+  bool has_one_thread() const override { return true; }
   void prepare(const Dag& dag, Completions& completions) override;
   void start(std::span<const TaskId> unit) override;
   void drive() override;
@@ -76,6 +78,7 @@ class SimGridBackend final : public Backend {
   std::vector<Link> links_;
   std::optional<FluidNetwork> own_network_;
   std::optional<FluidNetwork>& network_;
+  std::optional<LoneFlows> lone_;    ///< with jitter
   std::optional<StepPlayer> steps_;  ///< with collectives in steps: all flows are its messages
   std::vector<Seconds> start_;       ///< by task
   Dates endings_;
@@ -92,9 +95,10 @@ class SimGridBackend final : public Backend {
 
   void begin(TaskId id);
   void begin_kernel(TaskId id);
+  void begin_flow(TaskId id, const CollectiveCost& cost, const Layout& layout);
   bool awaits_members(TaskId id);
   double communication_factor(TaskId id) const;
-  std::size_t lane_of(TaskId id) const;
+  std::uint32_t lane_of(TaskId id) const;
   void begin_when_issued(TaskId id);
   void report(const Ending& ending);
   bool has_ended(const Ending& ending);

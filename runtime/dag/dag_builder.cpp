@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <tuple>
 #include <utility>
 
 #include "runtime/base/hash.h"
@@ -330,16 +329,26 @@ void DagBuilder::clear() {
   ended_tasks_ = ended_buffers_ = 0;
 }
 
-void DagBuilder::reserve_for(std::size_t ranks) {
+void DagBuilder::reserve_for(std::size_t more, const DagBuilder& like) {
+  const auto is_enough = [&](const auto& items, const auto& of_one) {
+    return items.size() + of_one.size() * more <= items.capacity();
+  };
   // What is not used after all is never touched, and so takes no memory.
-  const auto room = [ranks](std::size_t now) { return (now + now / 8) * ranks; };
-  const auto reserve = [&](auto& items) {
-    items.reserve(room(items.size()));
+  const auto room = [&](std::size_t now, std::size_t of_one) { return now + (of_one + of_one / 8) * more; };
+  if (!is_enough(dag_.tasks, like.dag_.tasks)) {
+    dag_.graph.reserve(room(dag_.graph.tasks(), like.dag_.graph.tasks()),
+                       room(dag_.graph.targets().size(), like.dag_.graph.targets().size()));
+    kernels_.reserve(room(dag_.tasks.size(), like.dag_.tasks.size()));
+  }
+  const auto reserve = [&](auto& items, const auto& of_one) {
+    if (is_enough(items, of_one)) return;
+    items.reserve(room(items.size(), of_one.size()));
     prefer_large_pages(items);
   };
-  std::apply([&](auto&... items) { (reserve(items), ...); }, std::tie(dag_.tasks, dag_.operands, dag_.buffers, group_members_));
-  dag_.graph.reserve(room(dag_.graph.tasks()), room(dag_.graph.targets().size()));
-  kernels_.reserve(room(dag_.tasks.size()));
+  reserve(dag_.tasks, like.dag_.tasks);
+  reserve(dag_.operands, like.dag_.operands);
+  reserve(dag_.buffers, like.dag_.buffers);
+  reserve(group_members_, like.group_members_);
 }
 
 void DagBuilder::group_tasks_by_collective() {

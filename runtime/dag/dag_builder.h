@@ -86,8 +86,8 @@ class DagBuilder {
   /// disagree with others on the size.
   void append(DagBuilder& part);
 
-  /// Makes room for so many ranks, each with about as much as there is now.
-  void reserve_for(std::size_t ranks);
+  /// Makes room for so many more ranks, each with about as much as `like` has. Makes none where what there is may do.
+  void reserve_for(std::size_t more, const DagBuilder& like);
 
   /// Completes the DAG. Throws std::logic_error when a collective lacks a member that another one on its communicator has.
   Dag finish();

@@ -4,6 +4,7 @@
 #include <exception>
 #include <map>
 
+#include "runtime/base/freed_memory.h"
 #include "runtime/base/parallel.h"
 #include "scenarios/lowering/context.h"
 
@@ -67,17 +68,10 @@ void lower_rank(DagBuilder& builder, const Scenario& scenario, const World& worl
   program(lowered);
 }
 
-void lower_each(DagBuilder& builder, const std::vector<RankIndex>& ranks,
-                const std::function<void(DagBuilder& builder, RankIndex rank)>& lower) {
-  const std::size_t at_once = std::min(most_threads(), ranks.size());
-  if (at_once <= 1) {
-    for (std::size_t number = 0; number < ranks.size(); ++number) {
-      lower(builder, ranks[number]);
-      builder.end_rank();
-      if (number == 0) builder.reserve_for(ranks.size());
-    }
-    return;
-  }
+namespace {
+
+void lower_in_parts(DagBuilder& builder, const std::vector<RankIndex>& ranks, std::size_t at_once,
+                    const std::function<void(DagBuilder& builder, RankIndex rank)>& lower) {
   // One more than there are threads, so that none waits where a part comes a little later than the next.
   std::vector<DagBuilder> parts(at_once + 1, DagBuilder::part_of(builder));
   std::vector<std::exception_ptr> errors(parts.size());
@@ -91,11 +85,29 @@ void lower_each(DagBuilder& builder, const std::vector<RankIndex>& ranks,
   };
   const auto join = [&](std::size_t number, std::size_t place) {
     // Where both throw, what came before the error was lowered before it.
+    builder.reserve_for(ranks.size() - number, parts[place]);
     builder.append(parts[place]);
     if (errors[place]) std::rethrow_exception(errors[place]);
-    if (number == 0) builder.reserve_for(ranks.size());
   };
   make_and_join(ranks.size(), parts.size(), make, join);
+}
+
+}  // namespace
+
+void lower_each(DagBuilder& builder, const std::vector<RankIndex>& ranks,
+                const std::function<void(DagBuilder& builder, RankIndex rank)>& lower) {
+  const std::size_t at_once = std::min(most_threads(), ranks.size());
+  if (at_once > 1) {
+    lower_in_parts(builder, ranks, at_once, lower);
+    constexpr std::size_t many_tasks = 100'000;
+    if (builder.dag().tasks.size() >= many_tasks) give_back_freed_memory();  // a fifth of the peak, by then
+    return;
+  }
+  for (std::size_t number = 0; number < ranks.size(); ++number) {
+    lower(builder, ranks[number]);
+    builder.end_rank();
+    if (number == 0) builder.reserve_for(ranks.size() - 1, builder);
+  }
 }
 
 }  // namespace tandem::scenarios

@@ -19,7 +19,8 @@ std::size_t draws_at_a_time(const StepResult& step) {
   return std::min<std::size_t>(std::max(1U, std::thread::hardware_concurrency()), static_cast<std::size_t>(affordable));
 }
 
-std::optional<JitterTimes> draw_jitter(const Scenario& scenario, const Dag& dag, const StepResult& step, Progress* progress) {
+std::optional<JitterTimes> draw_jitter(const Scenario& scenario, const SimulatedStep& step, Collectives collectives,
+                                       Progress* progress) {
   const JitterSpec& jitter = scenario.jitter;
   if (!jitter.enabled()) return std::nullopt;
   const Stopwatch stopwatch;
@@ -28,8 +29,13 @@ std::optional<JitterTimes> draw_jitter(const Scenario& scenario, const Dag& dag,
   const auto ended = [&](std::size_t count) {
     if (show) show(static_cast<double>(count) / static_cast<double>(draws));
   };
-  std::vector<Seconds> times = drawn_makespans(dag, variation_of(jitter), jitter.seed, draws, draws_at_a_time(step), ended);
-  for (Seconds& time : times) time /= dag.info.steps;
+  std::vector<Seconds> times = drawn_makespans(step.dag, variation_of(jitter),
+                                               {.seed = jitter.seed,
+                                                .count = draws,
+                                                .jobs = draws_at_a_time(step.result),
+                                                .ended = ended,
+                                                .undisturbed = collectives == Collectives::fluid ? &step.timeline : nullptr});
+  for (Seconds& time : times) time /= step.dag.info.steps;
   return JitterTimes{.draws = draws,
                      .p50 = percentile(times, 0.5),
                      .p90 = percentile(times, 0.9),

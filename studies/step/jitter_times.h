@@ -3,7 +3,7 @@
 #include "runtime/base/progress.h"
 #include "scenarios/spec/scenario.h"
 #include "sim/jitter.h"
-#include "studies/step/step_result.h"
+#include "studies/step/simulated_step.h"
 
 namespace tandem::studies {
 
@@ -14,7 +14,8 @@ Variation variation_of(const JitterSpec& jitter);
 std::size_t draws_at_a_time(const StepResult& step);
 
 /// Draws the steps that `faults.jitter` asks for; returns nothing where the scenario has no jitter. `step` is the step simulated
-/// without jitter.
-std::optional<JitterTimes> draw_jitter(const Scenario& scenario, const Dag& dag, const StepResult& step, Progress* progress);
+/// without jitter, its collectives played like this.
+std::optional<JitterTimes> draw_jitter(const Scenario& scenario, const SimulatedStep& step, Collectives collectives,
+                                       Progress* progress);
 
 }  // namespace tandem::studies

@@ -226,7 +226,7 @@ SimulatedStep simulate_in_full(const Scenario& scenario, bool folded, const Simu
   SimulatedStep step = simulate_step(scenario, folded, of_step);
   StepResult& result = step.result;
   if (result.experts) result.experts->safe_step_time = safe_step_time(scenario, folded, options, *result.experts);
-  result.jitter = draw_jitter(scenario, step.dag, result, options.progress);
+  result.jitter = draw_jitter(scenario, step, options.collectives, options.progress);
   result.sync = compare_sync_policies(scenario, result, folded, options);
   result.run.wall = stopwatch.elapsed();
   result.run.peak_rss = std::max(peak_rss(), result.run.peak_rss);

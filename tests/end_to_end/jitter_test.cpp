@@ -21,7 +21,7 @@ struct Drawn {
 
 Drawn draw(const Scenario& scenario, bool folded, const Variation& variation, std::size_t draws, std::uint64_t seed) {
   const Dag dag = lower(scenario, make_world(scenario, folded));
-  const std::vector<Seconds> times = drawn_makespans(dag, variation, seed, draws, 2);
+  const std::vector<Seconds> times = drawn_makespans(dag, variation, {.seed = seed, .count = draws, .jobs = 2});
   return {simulate(dag).timeline.makespan(), std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(draws),
           percentile(times, 0.5), percentile(times, 0.9), percentile(times, 0.99)};
 }

@@ -131,7 +131,8 @@ TEST_P(SyncPoliciesWithJitter, AddWhatTheDrawnStepAdds) {
   constexpr std::size_t draws = 60;
   const Scenario scenario = with_jitter(GetParam());
   const Compared folded = compare(scenario), all = compare(scenario, false);
-  const std::vector<Seconds> drawn = drawn_makespans(all.step.dag, variation_of(scenario.jitter), 9, draws, 2);
+  const std::vector<Seconds> drawn =
+      drawn_makespans(all.step.dag, variation_of(scenario.jitter), {.seed = 9, .count = draws, .jobs = 2});
   const Seconds undisturbed = all.step.result.step_time;
   const Seconds added = std::accumulate(drawn.begin(), drawn.end(), 0.0) / draws - undisturbed;
   EXPECT_GT(added, 0.01 * undisturbed);

@@ -145,11 +145,27 @@ TEST(DagParts, MakeTheDagOfOneBuilder) {
     for (RankIndex rank = 0; rank < step.ranks(); rank += 2) {
       for (RankIndex i = 0; i < 2 && rank + i < step.ranks(); ++i) step.add(parts[i], rank + i);
       for (DagBuilder& part : parts) whole.append(part);
-      if (rank == 0) whole.reserve_for(step.ranks());
+      if (rank == 0) whole.reserve_for(step.ranks(), whole);
     }
     expect_same(by_one_builder(step), whole.finish());
     if (HasFailure()) return;
   }
+}
+
+TEST(DagParts, HaveRoomForMoreLikeOneAndMoveNothingWhereThereIsEnough) {
+  const Step step(1);
+  DagBuilder whole = step.whole();
+  DagBuilder part = DagBuilder::part_of(whole);
+  step.add(part, 0);
+  const std::size_t of_one = part.dag().tasks.size();
+  whole.reserve_for(5, part);
+  const std::size_t room = whole.dag().tasks.capacity();
+  EXPECT_GE(room, 5 * of_one);
+  const Task* const place = whole.dag().tasks.data();
+  whole.reserve_for(4, part);
+  whole.append(part);
+  EXPECT_EQ(whole.dag().tasks.capacity(), room);
+  EXPECT_EQ(whole.dag().tasks.data(), place);
 }
 
 TEST(DagParts, OfSeveralRanksAndBesideRanksThatWereAddedAtOnce) {

@@ -63,6 +63,37 @@ TEST(FluidNetwork, CallsBetweenEventsOfFlowsComeWhenTheyAreDue) {
   EXPECT_LT(found.values()[2], 1e-15);
 }
 
+// A date is relative to where the network began anew: added to that, the clock's own may round to before the clock.
+TEST(FluidNetwork, IsCalledAtTheClockHoweverThatRounds) {
+  constexpr int times = 6, first = 10, more = 4;  // up to half of the clock, sums are exact
+  SharedDoubles calls(1);
+  int flows = 0;
+  run_in_child([&] {
+    std::mt19937 random(1);
+    const std::vector<Crossing> crossings{{0, 1}};
+    std::optional<FluidNetwork> network;
+    for (int time = 0, left = 0, begun = first; time < times; ++time, begun *= more) {
+      left = begun;
+      const auto woken = [&] {
+        ++calls.values()[0];
+        if (left-- > 0) network->start(0, 0, 0, static_cast<double>(1'000 + random() % 1'000'000), crossings, 0);
+      };
+      const FluidNetwork::Callbacks callbacks{[&](FlowId) { network->wake_at(network->clock()); }, woken};
+      if (network)
+        network->begin_anew(callbacks);
+      else
+        network.emplace(
+            std::vector<Link>{{.name = "link", .capacity = 1e9}},
+            std::vector<Communicator>{{.name = "pair", .members = {0, 1}, .layout = {.paths = {{.crossings = crossings}}}}}, 1,
+            callbacks);
+      network->wake_at(1e-3);
+      network->run();
+    }
+  });
+  for (int time = 0, begun = first; time < times; ++time, begun *= more) flows += begun;
+  EXPECT_EQ(calls.values()[0], flows + times);
+}
+
 TEST(FluidNetwork, BeginsAnewAtZero) {
   // A tenth of a second after it begins, a flow of 1 GB starts, and meets another one half a second later: it ends after 1.6 s.
   constexpr std::size_t times = 5;

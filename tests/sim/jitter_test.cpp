@@ -50,7 +50,7 @@ TEST(Jitter, KernelsOfOneRankAddUp) {
   SmallDag small;
   const RankIndex rank = small.rank();
   for (int kernel = 0; kernel < kernels; ++kernel) small.kernel(rank, 1'000);
-  const Moments found = moments(drawn_makespans(small.finish(), {.kernel = c}, 1, draws, 2));
+  const Moments found = moments(drawn_makespans(small.finish(), {.kernel = c}, {.seed = 1, .count = draws, .jobs = 2}));
   const double deviation = 1e-6 * c * std::sqrt(kernels);
   EXPECT_NEAR(found.mean, kernels * 1e-6, 3 * deviation / std::sqrt(draws));
   EXPECT_NEAR(found.deviation, deviation, 3 * deviation / std::sqrt(2.0 * draws));
@@ -63,7 +63,7 @@ TEST(Jitter, SpeedsOfRanksDoNotAverageOut) {
   SmallDag small;
   const RankIndex rank = small.rank();
   for (int kernel = 0; kernel < kernels; ++kernel) small.kernel(rank, 1'000);
-  const Moments found = moments(drawn_makespans(small.finish(), {.rank = c}, 1, draws, 2));
+  const Moments found = moments(drawn_makespans(small.finish(), {.rank = c}, {.seed = 1, .count = draws, .jobs = 2}));
   const double deviation = 1e-6 * c * kernels;
   EXPECT_NEAR(found.mean, kernels * 1e-6, 3 * deviation / std::sqrt(draws));
   EXPECT_NEAR(found.deviation, deviation, 3 * deviation / std::sqrt(2.0 * draws));
@@ -83,7 +83,8 @@ TEST_P(JitterOfMeetings, LastByOrderStatistics) {
   const auto& [members, variation, folded] = GetParam();
   const double deviation = 1e-6 * std::hypot(variation.kernel * std::sqrt(kernels), variation.rank * kernels);
   const LargestNormal expected = largest_normal(members);
-  const Moments found = moments(drawn_makespans(one_meeting(members, kernels, folded), variation, 1, draws, 2));
+  const Moments found =
+      moments(drawn_makespans(one_meeting(members, kernels, folded), variation, {.seed = 1, .count = draws, .jobs = 2}));
   const double undisturbed = simulate(one_meeting(members, kernels, folded)).timeline.makespan();
   const double error = 3 / std::sqrt(draws);
   constexpr double skew = 0.02;  // of a lognormal distribution: the largest is so much larger than that of a normal one
@@ -101,16 +102,16 @@ INSTANTIATE_TEST_SUITE_P(Sizes, JitterOfMeetings,
 TEST(Jitter, NoneLeavesTheStepAsItIs) {
   const Dag dag = one_meeting(64, 10, true);
   const Seconds undisturbed = simulate(dag).timeline.makespan();
-  for (const Seconds drawn : drawn_makespans(dag, {}, 1, 3, 1)) EXPECT_EQ(drawn, undisturbed);
+  for (const Seconds drawn : drawn_makespans(dag, {}, {.seed = 1, .count = 3, .jobs = 1})) EXPECT_EQ(drawn, undisturbed);
 }
 
 TEST(Jitter, IsTheSameHoweverManyAtOnce) {
   constexpr Variation all{.kernel = 0.1, .rank = 0.1, .communication = 0.1};
   const Dag dag = one_meeting(64, 10, true);
-  const std::vector<Seconds> one = drawn_makespans(dag, all, 7, 9, 1);
-  EXPECT_EQ(one, drawn_makespans(dag, all, 7, 9, 2));
-  EXPECT_NE(one, drawn_makespans(dag, all, 8, 9, 2));
-  std::vector<Seconds> fewer = drawn_makespans(dag, all, 7, 4, 3);
+  const std::vector<Seconds> one = drawn_makespans(dag, all, {.seed = 7, .count = 9, .jobs = 1});
+  EXPECT_EQ(one, drawn_makespans(dag, all, {.seed = 7, .count = 9, .jobs = 2}));
+  EXPECT_NE(one, drawn_makespans(dag, all, {.seed = 8, .count = 9, .jobs = 2}));
+  std::vector<Seconds> fewer = drawn_makespans(dag, all, {.seed = 7, .count = 4, .jobs = 3});
   EXPECT_TRUE(std::ranges::equal(fewer, std::span(one).first(4)));
 }
 
@@ -142,7 +143,7 @@ TEST(Jitter, DrawsOfOneProcessAreThoseOfMany) {
   }
 }
 
-TEST(Jitter, NormalNumbersAreKnownToBeBelowByTheirFirstHalf) {
+TEST(Jitter, NormalNumbersAreKnownToBeBelow) {
   constexpr int keys = 100'000;
   for (const double z : {-1.0, 0.0, 0.01, 1.0, 2.0, 3.0}) {
     int below = 0, known = 0;
@@ -153,7 +154,7 @@ TEST(Jitter, NormalNumbersAreKnownToBeBelowByTheirFirstHalf) {
       ASSERT_FALSE(key.normal_is_below(z) && key.normal() >= z) << z << ' ' << i;
     }
     EXPECT_LE(known, z > 0 ? below : 0);
-    EXPECT_GE(known, z >= 2 ? 0.8 * below : 0);
+    EXPECT_GE(known, z >= 2 ? 0.8 * below : z > 0 ? 0.49 * keys : 0);
   }
 }
 
