@@ -289,8 +289,9 @@ AllocatorReplay::AllocatorReplay(const Dag& dag, const Timeline& timeline, const
       placeholders_(lasting_placeholders(dag)) {}
 
 std::optional<AllocatorUse> AllocatorReplay::of(RankIndex rank, const CachingAllocator::Settings& settings) const {
+  const std::vector<MemoryChange> of_rank = changes_[rank];
   const std::optional<std::vector<MemoryChange>> changes =
-      changes_of_whole_step(dag_, timeline_, changes_in(MemoryHome::allocator, changes_[rank]), rank);
+      changes_of_whole_step(dag_, timeline_, changes_in(MemoryHome::allocator, of_rank), rank);
   if (!changes) return {};
   const Kept kept = kept_on(dag_, updates_, inputs_, held_[rank], timeline_, rank);
   const std::vector<Event> events = events_of(*changes);
@@ -303,7 +304,7 @@ std::optional<AllocatorUse> AllocatorReplay::of(RankIndex rank, const CachingAll
     allocator.allocate(bytes);
   }
   free_all(moved, allocator);
-  const GraphBlocks graphs = blocks_of_graphs(changes_[rank], settings.expandable_segments);
+  const GraphBlocks graphs = blocks_of_graphs(of_rank, settings.expandable_segments);
   for (const Bytes bytes : graphs.blocks) allocator.allocate(bytes);
   const std::vector<Placeholder>& placeholders = placeholders_[rank];
   play(placeholders.empty() ? events : events_of(with_placeholders(timeline_, placeholders, *changes)), allocator);

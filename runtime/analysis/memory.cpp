@@ -74,7 +74,7 @@ std::vector<MemoryUse> memory_use(const Dag& dag, const Timeline& timeline, cons
 }
 
 std::vector<MemoryUse> memory_use(const Dag& dag, const Timeline& timeline) {
-  return memory_use(dag, timeline, memory_changes(dag, timeline));
+  return memory_use(dag, timeline, MemoryChanges(dag, timeline));
 }
 
 std::vector<RankIndex> fullest_ranks(const Dag& dag, const std::vector<MemoryUse>& by_rank) {

@@ -42,31 +42,6 @@ std::vector<std::optional<double>> held_beside(const Dag& dag) {
   return held;
 }
 
-void add_what_frameworks_hold(const Dag& dag, const Timeline& timeline, const CapturedTasks& captured, MemoryChanges& changes) {
-  const std::vector<std::optional<double>> held_by_kernel = held_beside(dag);
-  const bool holds = std::ranges::any_of(held_by_kernel, [](const auto& held) { return held.value_or(0) > 0; });
-  if (!holds && !dag.software.placeholder_gradients) return;
-  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
-    const Task& task = dag.tasks[id];
-    const KernelId kernel = dag.kernels.of_task[id];
-    if (kernel == no_id || !held_by_kernel[kernel]) continue;
-    double held = *held_by_kernel[kernel];
-    const Bytes placeholder = passing_placeholder(dag, id);
-    if (held == 0 && placeholder == 0) continue;
-    const BufferId largest = largest_operand(dag, id);
-    const auto elements = static_cast<double>(dag.buffers[largest].shape.elements());
-    const MemoryHome home = captured.of(id) == no_id ? MemoryHome::allocator : MemoryHome::graph_pool;
-    const auto add = [&](Bytes bytes) {
-      changes[task.rank].push_back({timeline.start[id], bytes, dag.buffers[largest].base, true, home});
-      changes[task.rank].push_back({timeline.end[id], -bytes, dag.buffers[largest].base, true, home});
-    };
-    if (placeholder > 0) add(placeholder);
-    // Tensors of fp32 at most, each for itself.
-    constexpr double widest = 4;
-    for (; held > 0; held -= widest) add(static_cast<Bytes>(std::min(held, widest) * elements));
-  }
-}
-
 /// Equal ones stay in the order of their buffers, however many there are.
 std::vector<MemoryChange> in_order(const std::vector<MemoryChange>& changes) {
   struct Key {
@@ -92,29 +67,100 @@ std::vector<MemoryChange> in_order(const std::vector<MemoryChange>& changes) {
   return ordered;
 }
 
+template <typename Items, typename RankOf>
+void sort_by_rank(Items& items, const RankOf& rank_of) {
+  if (!std::ranges::is_sorted(items, {}, rank_of)) std::ranges::stable_sort(items, {}, rank_of);
+}
+
 }  // namespace
 
-MemoryChanges memory_changes(const Dag& dag, const Timeline& timeline) {
-  MemoryChanges changes(dag.ranks.size());
-  std::vector<std::size_t> buffers(dag.ranks.size(), 0);
-  for (BufferId id = 0; id < dag.buffers.size(); ++id)
-    if (comes_and_goes(dag, id)) ++buffers[dag.buffers[id].rank];
-  for (RankIndex rank = 0; rank < changes.size(); ++rank) changes[rank].reserve(2 * buffers[rank]);
-  const CapturedTasks captured = captured_tasks(dag);
-  const GraphBuffers graphs = graph_buffers(dag, timeline, captured);
-  const auto add = [&](BufferId id, const Lifetime& life, MemoryHome home) {
-    const Buffer& buffer = dag.buffers[id];
-    if (life.end < 0) return;
+/// What changes come from, each sorted by rank.
+class MemoryChanges::Origins {
+  auto of_buffer() const {
+    return [this](BufferId id) { return dag_.buffers[id].rank; };
+  }
+  auto of_copy() const {
+    return [this](const GraphBuffers::Copy& copy) { return dag_.buffers[copy.of].rank; };
+  }
+  auto of_task() const {
+    return [this](TaskId id) { return dag_.tasks[id].rank; };
+  }
+
+ public:
+  Origins(const Dag& dag, const Timeline& timeline)
+      : dag_(dag),
+        timeline_(timeline),
+        captured_(captured_tasks(dag)),
+        graphs_(graph_buffers(dag, timeline, captured_)),
+        held_by_kernel_(held_beside(dag)) {
+    for (BufferId id = 0; id < dag.buffers.size(); ++id)
+      if (comes_and_goes(dag, id) && graphs_.lives[id].end >= 0) buffers_.push_back(id);
+    find_holders();
+    sort_by_rank(buffers_, of_buffer());
+    sort_by_rank(graphs_.copies, of_copy());
+    sort_by_rank(holders_, of_task());
+  }
+
+  std::vector<MemoryChange> of(RankIndex rank) const {
+    const auto buffers = std::ranges::equal_range(buffers_, rank, {}, of_buffer());
+    std::vector<MemoryChange> changes;
+    changes.reserve(2 * buffers.size());
+    for (const BufferId id : buffers) add(id, graphs_.lives[id], graphs_.home_of(id), changes);
+    for (const GraphBuffers::Copy& copy : std::ranges::equal_range(graphs_.copies, rank, {}, of_copy()))
+      if (copy.life.end >= 0) add(copy.of, copy.life, copy.home, changes);
+    for (const TaskId id : std::ranges::equal_range(holders_, rank, {}, of_task())) add_what_frameworks_hold(id, changes);
+    return changes;
+  }
+
+ private:
+  const Dag& dag_;
+  const Timeline& timeline_;
+  CapturedTasks captured_;
+  GraphBuffers graphs_;
+  std::vector<std::optional<double>> held_by_kernel_;
+  std::vector<BufferId> buffers_;
+  std::vector<TaskId> holders_;  ///< tasks beside which a framework holds something
+
+  void find_holders() {
+    const bool holds = std::ranges::any_of(held_by_kernel_, [](const auto& held) { return held.value_or(0) > 0; });
+    if (!holds && !dag_.software.placeholder_gradients) return;
+    for (TaskId id = 0; id < dag_.tasks.size(); ++id) {
+      const KernelId kernel = dag_.kernels.of_task[id];
+      if (kernel == no_id || !held_by_kernel_[kernel]) continue;
+      if (*held_by_kernel_[kernel] > 0 || passing_placeholder(dag_, id) > 0) holders_.push_back(id);
+    }
+  }
+
+  void add(BufferId id, const Lifetime& life, MemoryHome home, std::vector<MemoryChange>& changes) const {
+    const Buffer& buffer = dag_.buffers[id];
     const bool is_activation = buffer.kind == BufferKind::activation;
-    changes[buffer.rank].push_back({life.begin, buffer.bytes(), id, is_activation, home});
-    changes[buffer.rank].push_back({life.end, -buffer.bytes(), id, is_activation, home});
-  };
-  for (BufferId id = 0; id < dag.buffers.size(); ++id)
-    if (comes_and_goes(dag, id)) add(id, graphs.lives[id], graphs.home_of(id));
-  for (const GraphBuffers::Copy& copy : graphs.copies) add(copy.of, copy.life, copy.home);
-  add_what_frameworks_hold(dag, timeline, captured, changes);
-  for (std::vector<MemoryChange>& of_rank : changes) of_rank = in_order(of_rank);
-  return changes;
-}
+    changes.push_back({life.begin, buffer.bytes(), id, is_activation, home});
+    changes.push_back({life.end, -buffer.bytes(), id, is_activation, home});
+  }
+
+  void add_what_frameworks_hold(TaskId id, std::vector<MemoryChange>& changes) const {
+    const BufferId largest = largest_operand(dag_, id);
+    const auto elements = static_cast<double>(dag_.buffers[largest].shape.elements());
+    const MemoryHome home = captured_.of(id) == no_id ? MemoryHome::allocator : MemoryHome::graph_pool;
+    const auto add_bytes = [&](Bytes bytes) {
+      changes.push_back({timeline_.start[id], bytes, dag_.buffers[largest].base, true, home});
+      changes.push_back({timeline_.end[id], -bytes, dag_.buffers[largest].base, true, home});
+    };
+    if (const Bytes placeholder = passing_placeholder(dag_, id); placeholder > 0) add_bytes(placeholder);
+    // Tensors of fp32 at most, each for itself.
+    constexpr double widest = 4;
+    for (double held = *held_by_kernel_[dag_.kernels.of_task[id]]; held > 0; held -= widest)
+      add_bytes(static_cast<Bytes>(std::min(held, widest) * elements));
+  }
+};
+
+MemoryChanges::MemoryChanges(const Dag& dag, const Timeline& timeline)
+    : origins_(std::make_unique<const Origins>(dag, timeline)) {}
+MemoryChanges::~MemoryChanges() = default;
+MemoryChanges::MemoryChanges(MemoryChanges&&) noexcept = default;
+
+std::vector<MemoryChange> MemoryChanges::operator[](RankIndex rank) const { return in_order(origins_->of(rank)); }
+
+std::size_t MemoryChanges::count(RankIndex rank) const { return origins_->of(rank).size(); }
 
 }  // namespace tandem

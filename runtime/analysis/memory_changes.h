@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "runtime/dag/dag.h"
@@ -26,10 +28,24 @@ struct MemoryChange {
   MemoryHome home = MemoryHome::allocator;
 };
 
-using MemoryChanges = std::vector<std::vector<MemoryChange>>;
+/// The changes of each rank of a DAG. A rank's are made when they are asked for, as those of all take a good part of what a
+/// large step takes; what they are made of is found once.
+class MemoryChanges {
+ public:
+  /// Both must outlive this.
+  MemoryChanges(const Dag& dag, const Timeline& timeline);
+  ~MemoryChanges();
+  MemoryChanges(MemoryChanges&&) noexcept;
 
-/// Returns the changes of each rank of the DAG in time's order. At one instant frees come first, as they make room for what is
-/// allocated then, and the largest allocation comes last.
-MemoryChanges memory_changes(const Dag& dag, const Timeline& timeline);
+  /// Returns the changes in time's order. At one instant frees come first, as they make room for what is allocated then, and the
+  /// largest allocation comes last.
+  std::vector<MemoryChange> operator[](RankIndex rank) const;
+  /// Returns how many these are.
+  std::size_t count(RankIndex rank) const;
+
+ private:
+  class Origins;
+  std::unique_ptr<const Origins> origins_;
+};
 
 }  // namespace tandem

@@ -39,7 +39,7 @@ std::optional<DeviceMemory> device_memory(const Dag& dag, const Timeline& timeli
   for (const RankIndex rank : ranks) {
     const MemoryUse& use = by_rank[rank];
     if (static_cast<double>(use.peak()) < far_below * static_cast<double>(most)) continue;
-    if (!seen.insert({use.peak(), use.parameters, use.activations, changes[rank].size()}).second) continue;
+    if (!seen.insert({use.peak(), use.parameters, use.activations, changes.count(rank)}).second) continue;
     const std::optional<DeviceMemory> memory = memory_of(dag, replay, rank);
     if (!memory) return {};
     allocated = std::max(allocated, memory->allocated);

@@ -63,7 +63,7 @@ void add_times(const Dag& dag, const Timeline& timeline, DType precision, StepRe
 }
 
 void add_memory(const Dag& dag, const Timeline& timeline, StepResult& result) {
-  const MemoryChanges changes = memory_changes(dag, timeline);
+  const MemoryChanges changes(dag, timeline);
   const std::vector<MemoryUse> uses = memory_use(dag, timeline, changes);
   result.stages = memory_by_stage(dag, uses);
   result.device_memory = device_memory(dag, timeline, changes, uses);

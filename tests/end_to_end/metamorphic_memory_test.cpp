@@ -36,8 +36,9 @@ struct Life {
 /// for less time.
 std::vector<Life> lives_of(const Dag& dag, const Timeline& timeline) {
   std::vector<Life> lives(dag.buffers.size());
-  for (const std::vector<MemoryChange>& rank : memory_changes(dag, timeline)) {
-    for (const MemoryChange& change : rank) {
+  const MemoryChanges changes(dag, timeline);
+  for (RankIndex rank = 0; rank < dag.ranks.size(); ++rank) {
+    for (const MemoryChange& change : changes[rank]) {
       if (is_persistent(dag.buffers[change.buffer].kind)) continue;
       Life& life = lives[change.buffer];
       if (change.bytes > 0) life.from = life.from == -always ? change.at : std::min(life.from, change.at);

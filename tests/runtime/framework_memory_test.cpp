@@ -75,7 +75,7 @@ class Step {
   const Timeline& timeline() const { return timeline_; }
   MemoryUse use() const { return memory_use(dag_, timeline_)[0]; }
   AllocatorUse allocator(bool expandable = false) const {
-    const MemoryChanges changes = memory_changes(dag_, timeline_);
+    const MemoryChanges changes(dag_, timeline_);
     return *AllocatorReplay(dag_, timeline_, changes).of(0, {.expandable_segments = expandable});
   }
 

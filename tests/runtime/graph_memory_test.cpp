@@ -143,7 +143,7 @@ TEST(GraphMemory, CapturesUpToTheRouterAndItsBackward) {
 TEST(GraphMemory, HoldsWhatCapturedTasksAllocate) {
   Step step = one_micro_batch(HeldGraphs::layers);
   const MemoryUse use = step.use();
-  const GraphMemory graphs = graph_memory(memory_changes(step.dag, step.timeline)[0]);
+  const GraphMemory graphs = graph_memory(MemoryChanges(step.dag, step.timeline)[0]);
   const Bytes of_layer = normed + heads + sum + choices;
   EXPECT_EQ(graphs.pool_activations, of_layer + sum + choices + dheads + dinput);
   EXPECT_EQ(graphs.inputs, input + output);
@@ -182,7 +182,7 @@ TEST(GraphMemory, GrowsWithMicroBatchesInFlight) {
     if (at_once)
       for (step.micro_batch = 0; step.micro_batch < 2; ++step.micro_batch) end(y[step.micro_batch]);
     step.use();
-    return graph_memory(memory_changes(step.dag, step.timeline)[0]);
+    return graph_memory(MemoryChanges(step.dag, step.timeline)[0]);
   };
   const GraphMemory one = inputs(false), two = inputs(true);
   EXPECT_EQ(one.inputs, input);
@@ -204,7 +204,7 @@ TEST(GraphMemory, CopiesWhatIsOfTheMicroBatch) {
   step.run(OpKind::attention, "attention", {x, weight}, {y});
   step.run(OpKind::add, "residual", {x, y}, {y});
   step.use();
-  EXPECT_EQ(graph_memory(memory_changes(step.dag, step.timeline)[0]).inputs, input);
+  EXPECT_EQ(graph_memory(MemoryChanges(step.dag, step.timeline)[0]).inputs, input);
 }
 
 // A layer that neither mixes positions nor routes is not captured.
@@ -236,7 +236,7 @@ TEST(GraphMemory, IsThereAllTheTime) {
 TEST(GraphMemory, IsReservedByItself) {
   Step step = one_micro_batch(HeldGraphs::layers);
   const MemoryUse use = step.use();
-  const MemoryChanges changes = memory_changes(step.dag, step.timeline);
+  const MemoryChanges changes(step.dag, step.timeline);
   const AllocatorUse allocator = *AllocatorReplay(step.dag, step.timeline, changes).of(0);
   EXPECT_GE(allocator.allocated, use.peak());
   EXPECT_LE(allocator.allocated, use.peak() + 64 * 512 + 8 * (Bytes{1} << 20));  // rests of large blocks of up to 1 MiB

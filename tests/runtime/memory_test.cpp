@@ -96,8 +96,14 @@ TEST(MemoryUse, ChangesComeInTimesOrder) {
     timeline.start.push_back(1e-6 * below(200) + 1e-14 * below(3));
     timeline.end.push_back(timeline.start.back() + 1e-6 * below(3));
   }
-  for (const std::vector<MemoryChange>& of_rank : memory_changes(builder.finish(), timeline)) {
+  const Dag dag = builder.finish();
+  const MemoryChanges changes(dag, timeline);
+  for (RankIndex rank = 0; rank < 3; ++rank) {
+    const std::vector<MemoryChange> of_rank = changes[rank];
     EXPECT_GT(of_rank.size(), 200U);
+    EXPECT_EQ(of_rank.size(), changes.count(rank));
+    EXPECT_TRUE(
+        std::ranges::all_of(of_rank, [&](const MemoryChange& change) { return dag.buffers[change.buffer].rank == rank; }));
     const auto before = [](const MemoryChange& a, const MemoryChange& b) {
       return std::tuple(instant_of(a.at), a.bytes, a.buffer) < std::tuple(instant_of(b.at), b.bytes, b.buffer);
     };
