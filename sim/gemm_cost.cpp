@@ -15,16 +15,14 @@ namespace {
 constexpr std::int64_t splits[] = {1, 2, 4, 8, 16};
 constexpr std::int64_t row_of_shared_memory = 128;  // bytes
 constexpr double hidden_drain = 0.5;
-constexpr double filled = 0.5;
 constexpr double bytes_of_partial_sum = 8;  // fp32, written and read
 
 constexpr std::int64_t parts(std::int64_t size, std::int64_t part) { return (size + part - 1) / part; }
 
-/// What of the last wave of tiles a product is charged with: all, though it leaves multiprocessors empty, or its share, where
-/// other products fill it.
-enum class LastWave : std::uint8_t {
-  alone,
-  shared
+/// What follows the last wave of tiles: nothing, or another product.
+enum class Followed : std::uint8_t {
+  by_nothing,
+  by_a_product
 };
 
 struct CutTime {
@@ -52,11 +50,11 @@ class Products {
     moving_ = static_cast<double>(bytes_) / (device.efficiency.memory * device.memory_bandwidth);
   }
 
-  CutTime best(LastWave last_wave = LastWave::alone) const {
+  CutTime best(Followed followed = Followed::by_nothing) const {
     CutTime best;
     for (const GemmTile& tile : efficiency_.tiles)
       for (const std::int64_t split : splits)
-        if (const Seconds time = time_of({tile, split}, last_wave); time < best.time) best = {{tile, split}, time};
+        if (const Seconds time = time_of({tile, split}, followed); time < best.time) best = {{tile, split}, time};
     return best;
   }
 
@@ -72,7 +70,7 @@ class Products {
   double slowdown_ = 1, results_ = 0;
   Seconds moving_ = 0;
 
-  Seconds time_of(const GemmCut& cut, LastWave last_wave) const {
+  Seconds time_of(const GemmCut& cut, Followed followed) const {
     const auto [m, n] = cut.tile;
     const std::int64_t granule = row_of_shared_memory * 8 / size_of(operand_, 8);
     std::int64_t tiles = 0, depths = 0;
@@ -82,14 +80,13 @@ class Products {
       depths += of_batch * parts(parts(size.k, cut.split), granule) * granule;
     }
     if (tiles == 0) return 0;
-    const bool shared = last_wave == LastWave::shared;
-    const double waves = shared ? static_cast<double>(tiles) / static_cast<double>(multiprocessors_)
-                                : static_cast<double>(parts(tiles, multiprocessors_));
+    const auto waves = static_cast<double>(parts(tiles, multiprocessors_));
     const double depth = static_cast<double>(depths) / static_cast<double>(tiles);
     const double area = static_cast<double>(m) * n;
     const Seconds step = std::max(2 * area / flops_, static_cast<double>(size_of(operand_, 2 * (m + n))) / 2 / efficiency_.feed);
     const Seconds drain = area * static_cast<double>(result_bytes_ * multiprocessors_) / efficiency_.store;
-    const double drains = shared ? waves * hidden_drain : 1 + (waves - 1) * hidden_drain;
+    const double last_drain = followed == Followed::by_a_product ? hidden_drain : 1,
+                 drains = last_drain + (waves - 1) * hidden_drain;
     Seconds time = waves * depth * step / slowdown_ + drains * drain;
     if (cut.split > 1)
       time += efficiency_.split + bytes_of_partial_sum * static_cast<double>(cut.split) * results_ / efficiency_.store;
@@ -145,8 +142,7 @@ Seconds gemm_time_on_streams(const Device& device, std::span<const GemmBatch> pr
     if (size.m * size.n * size.k == 0) continue;
     const GemmBatch one{size};
     const Products product(device, {&one, 1}, types, clock);
-    const Seconds alone = product.best(LastWave::alone).time, shared = product.best(LastWave::shared).time;
-    time += static_cast<double>(count) * product.with_bytes(filled * shared + (1 - filled) * alone);
+    time += static_cast<double>(count) * product.with_bytes(product.best(Followed::by_a_product).time);
   }
   return time;
 }
