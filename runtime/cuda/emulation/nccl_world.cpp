@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <exception>
+#include <map>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -98,7 +100,8 @@ class EmulatedWorld final : public NcclWorld {
                               .send = place(call.send),
                               .elements = elements_read(call, member, members.size()),
                               .receive = place(call.receive)};
-    emulation::put_until(stream, [this, operation, held = issued_calls_] { return attempt(operation); });
+    emulation::put_until(stream, [this, operation, graph = graph_of(stream, communicator), held = issued_calls_](
+                                     std::size_t launches) { return attempt(in_launch(operation, graph.get(), launches)); });
   }
 
   std::unique_ptr<NcclMemory> allocate(std::size_t bytes) override { return std::make_unique<Memory>(registered_, bytes); }
@@ -129,9 +132,17 @@ class EmulatedWorld final : public NcclWorld {
     void* receive = nullptr;
   };
 
+  /// What one graph has captured, all of which every launch of it issues again.
+  struct CapturedCalls {
+    std::size_t capture = 0, launches = 0;  ///< launches: after the first
+    std::uint64_t all = 0;
+    std::map<CommunicatorId, std::uint64_t> on;
+  };
+
   ControlPlane& control_;
   const Dag& dag_;
   std::uint32_t world_rank_;
+  std::shared_ptr<CapturedCalls> captured_;  ///< last
   void* barrier_memory_;
   ProcessExchange& exchange_;
   std::vector<std::uint64_t> issued_on_;  ///< by communicator
@@ -145,6 +156,32 @@ class EmulatedWorld final : public NcclWorld {
     EXPECT_TRUE(registered_.data() <= byte && byte < registered_.data() + registered_.size())
         << "a buffer that NCCL did not allocate";
     return address;
+  }
+
+  /// Counts a call to the graph that is captured, if one is.
+  std::shared_ptr<CapturedCalls> graph_of(cudaStream_t stream, CommunicatorId communicator) {
+    const std::size_t capture = emulation::capture_of(stream);
+    if (capture == 0) return nullptr;
+    if (!captured_ || captured_->capture != capture) {
+      captured_ = std::make_shared<CapturedCalls>();
+      captured_->capture = capture;
+    }
+    ++captured_->all;
+    ++captured_->on[communicator];
+    return captured_;
+  }
+
+  /// The first of a graph's calls that a launch attempts issues them all.
+  Operation in_launch(Operation operation, CapturedCalls* graph, std::size_t launches) {
+    if (launches == 0) return operation;
+    if (launches > graph->launches) {
+      graph->launches = launches;
+      issued_ += graph->all;
+      for (const auto& [communicator, calls] : graph->on) issued_on_[communicator] += calls;
+    }
+    operation.turn += launches * graph->all;
+    operation.part.operation += launches * graph->on.at(operation.part.communicator);
+    return operation;
   }
 
   /// Runs the operations one after the other in the order of the calls, as if each filled the GPU (NCCL_LAUNCH_ORDER_IMPLICIT=1).

@@ -25,11 +25,12 @@ struct EmulatedEvent {
 using Marks = std::vector<bool>;
 
 struct Item {
-  std::function<bool()> work = {};  ///< false: it must be tried again; or
-  EmulatedEvent* record = nullptr;  ///< or
+  std::function<bool(std::size_t launches)> work = {};  ///< false: it must be tried again; or
+  EmulatedEvent* record = nullptr;                      ///< or
   EmulatedEvent* wait = nullptr;
   int times = 0;                      ///< of the event; 0: it is recorded by a graph
   std::shared_ptr<Marks> marks = {};  ///< of a launched graph, of which this
+  std::size_t launches = 0;           ///< of that graph before
   std::size_t sets = 0, needs = 0;    ///< sets one or needs one, counted from 1
 };
 
@@ -44,6 +45,8 @@ struct EmulatedGraph {
   std::vector<std::pair<EmulatedStream*, std::deque<Item>>> streams;
   std::size_t marks = 0;
   EmulatedStream* origin = nullptr;
+  std::size_t number = 0;    ///< of the capture
+  std::size_t launches = 0;  ///< so far
 
   std::deque<Item>& items_of(EmulatedStream& stream) {
     for (auto& [captured, items] : streams)
@@ -57,6 +60,7 @@ struct Machine {
   std::mt19937 random{1};
   double clock = 0;
   std::set<EmulatedGraph*> captures;  ///< that have not ended
+  std::size_t captures_begun = 0;
 };
 
 Machine& machine() {
@@ -78,7 +82,7 @@ bool can_go_on(const EmulatedStream& stream) {
 bool run_first(EmulatedStream& stream) {
   Item item = std::move(stream.items.front());
   stream.items.pop_front();
-  if (item.work && !item.work()) {
+  if (item.work && !item.work(item.launches)) {
     stream.items.push_front(std::move(item));
     return false;
   }
@@ -130,13 +134,20 @@ void run_all() {
 
 void put(cudaStream_t stream, std::function<void()> work) {
   if (stream == nullptr) return work();
-  put_until(stream, [work = std::move(work)] {
+  put_until(stream, [work = std::move(work)](std::size_t) {
     work();
     return true;
   });
 }
 
-void put_until(cudaStream_t stream, std::function<bool()> attempt) { add(of(stream), {.work = std::move(attempt)}); }
+void put_until(cudaStream_t stream, std::function<bool(std::size_t launches)> attempt) {
+  add(of(stream), {.work = std::move(attempt)});
+}
+
+std::size_t capture_of(cudaStream_t stream) {
+  const EmulatedGraph* const capture = of(stream).capture;
+  return capture == nullptr ? 0 : capture->number;
+}
 
 cudaError_t& last_error() {
   static cudaError_t error = cudaSuccess;
@@ -250,6 +261,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   auto* const graph = new EmulatedGraph;
   graph->origin = &of(stream);
   of(stream).capture = graph;
+  graph->number = ++machine().captures_begun;
   machine().captures.insert(graph);
   return cudaSuccess;
 }
@@ -297,7 +309,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
 /// A graph begins when all before it in the stream has ended, and what comes after it waits for all of it. Its kernels run as in
 /// streams of their own.
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
-  const EmulatedGraph& graph = *reinterpret_cast<EmulatedGraph*>(executable);
+  EmulatedGraph& graph = *reinterpret_cast<EmulatedGraph*>(executable);
   const auto marks = std::make_shared<Marks>(graph.marks + 1 + graph.streams.size(), false);
   std::size_t mark = graph.marks;
   const std::size_t begins = ++mark;
@@ -308,12 +320,14 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
     to.items.push_back({.marks = marks, .needs = begins});
     for (Item item : items) {
       item.marks = marks;
+      item.launches = graph.launches;
       to.items.push_back(std::move(item));
     }
     to.items.push_back({.marks = marks, .sets = ++mark});
     ends.push_back(mark);
   }
   for (const std::size_t end : ends) of(stream).items.push_back({.marks = marks, .needs = end});
+  ++graph.launches;
   return cudaSuccess;
 }
 }

@@ -12,8 +12,11 @@ namespace tandem::emulation {
 void put(cudaStream_t stream, std::function<void()> work);
 
 /// From the stream's turn on tries `attempt` now and then, until it returns true, as work does in which other processes take
-/// part. The other streams go on meanwhile.
-void put_until(cudaStream_t stream, std::function<bool()> attempt);
+/// part. The other streams go on meanwhile. `attempt` is told how often the graph that it was captured for was launched before.
+void put_until(cudaStream_t stream, std::function<bool(std::size_t launches)> attempt);
+
+/// Returns a number of the capture that a stream takes part in, which no other has; 0: none.
+std::size_t capture_of(cudaStream_t stream);
 
 /// What the last call that failed has left, until cudaGetLastError takes it: the next launch is blamed for it.
 cudaError_t& last_error();
