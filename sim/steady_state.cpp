@@ -63,38 +63,22 @@ std::optional<Started> started_between(const Timeline& timeline, const std::arra
   return started;
 }
 
-/// How far tasks are from being a length after their like of the stretch before: in the second stretch, and in the third.
-using Differences = std::array<Seconds, 2>;
-
-/// Nothing where stretches have other tasks, or where a rank is idle in them, whose wait would be longer in the step; nor where a
-/// difference is more than `most`.
-std::optional<Differences> differences(const Dag& dag, const Timeline& timeline, const Started& started, Seconds length,
-                                       Seconds most) {
-  if (started[0].size() != started[1].size() || started[1].size() != started[2].size()) return {};
-  Differences largest{};
+/// Whether the stretches, so long, have the same tasks at the same times, to within `each`, and no rank is idle in them: its wait
+/// would be longer in the step.
+bool are_repeated(const Dag& dag, const Timeline& timeline, const Started& started, Seconds length, Seconds each) {
+  if (started[0].size() != started[1].size() || started[1].size() != started[2].size()) return false;
   std::vector<bool> computes(dag.ranks.size(), false);
   for (std::size_t i = 0; i < started[0].size(); ++i) {
     for (std::size_t p = 0; p < 2; ++p) {
       const TaskId a = started[p][i], b = started[p + 1][i];
-      if (!are_alike(dag, a, b)) return {};
-      largest[p] = std::max({largest[p], std::abs(timeline.start[b] - timeline.start[a] - length),
-                             std::abs(timeline.end[b] - timeline.end[a] - length)});
+      if (!are_alike(dag, a, b) || std::abs(timeline.start[b] - timeline.start[a] - length) > each ||
+          std::abs(timeline.end[b] - timeline.end[a] - length) > each)
+        return false;
     }
-    if (largest[1] > most) return {};
     const Task& task = dag.tasks[started[2][i]];
     if (task.stream == Stream::compute) computes[task.rank] = true;
   }
-  if (std::ranges::find(computes, false) != computes.end()) return {};
-  return largest;
-}
-
-/// Whether so many more stretches make no more than `all` of it: as many times the last difference; or, where that is at most
-/// half of the one before, the sum of all those that go on to shrink by the same factor.
-bool have_settled(const Differences& differences, std::int64_t times, Seconds all) {
-  const auto& [before, last] = differences;
-  const Seconds each = all / static_cast<double>(times);
-  if (before <= each && last <= each) return true;
-  return last <= before / 2 && last * last / (before - last) <= all;
+  return std::ranges::find(computes, false) == computes.end();
 }
 
 /// When the CPU has issued each task, given when tasks ended.
@@ -133,9 +117,9 @@ std::optional<Repeat> find_repeat_of(const Dag& dag, const Timeline& timeline, c
   // In the last period the last micro-batches of the step begin, after which all is different.
   std::array<Seconds, dates> at{};
   for (std::size_t i = 0; i < dates; ++i) at[i] = entry[entry.size() - period - (dates - 1 - i) * stretch];
-  const Seconds all = tolerance * timeline.makespan(), each = all / static_cast<double>(times), most = 16 * all;
+  const Seconds each = tolerance * timeline.makespan() / static_cast<double>(times);
   const Seconds length = at[3] - at[2];
-  if (std::abs(at[2] - at[1] - length) > most) return {};
+  if (std::abs(at[2] - at[1] - length) > each || std::abs(at[1] - at[0] - length) > each) return {};
   // What starts with the first stage belongs to the stretch that begins there, as exactly as dates are.
   const auto before = latest_starts_before(timeline, at, each);
   Seconds margin = length;
@@ -143,10 +127,8 @@ std::optional<Repeat> find_repeat_of(const Dag& dag, const Timeline& timeline, c
   for (Seconds& date : at) date -= margin;
 
   const std::optional<Started> started = started_between(timeline, at);
-  if (!started) return {};
-  const std::optional<Differences> apart = differences(dag, timeline, *started, length, most);
-  if (!apart || !have_settled(*apart, times, all)) return {};
-  if (!issues_for_free(dag) && !cpus_go_on(dag, timeline, *started, at[2], length, std::max(each, (*apart)[1]))) return {};
+  if (!started || !are_repeated(dag, timeline, *started, length, each)) return {};
+  if (!issues_for_free(dag) && !cpus_go_on(dag, timeline, *started, at[2], length, each)) return {};
   return Repeat{
       .from = at[2], .to = at[3], .times = times, .micro_batches = periods.micro_batches * static_cast<std::int32_t>(in_stretch)};
 }

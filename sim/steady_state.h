@@ -22,8 +22,7 @@ struct Periods {
 ///
 /// Four dates are sought, one stretch of one or a few periods apart, at which all that is going on is the same: between each two
 /// of them the same tasks start and end at the same times after these dates, to what makes a ten-billionth of the step over all
-/// that is left out, and nothing runs that began more than a stretch before. Differences that shrink to half and less from one
-/// stretch to the next are taken to go on shrinking so: their sum counts. What starts and ends next follows from what runs and
+/// that is left out, and nothing runs that began more than a stretch before. What starts and ends next follows from what runs and
 /// waits, and from how much of each flow has passed; this follows from the starts and rates of those in the air, which are the
 /// same. So a step in which the last stretch happens once more is this one with the rest later by as much; by induction, any
 /// number of times.

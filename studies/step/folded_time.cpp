@@ -23,16 +23,16 @@ struct Try {
 };
 
 /// Beside those that fill the pipeline and empty it, few micro-batches show most steady states, and some need more; where
-/// micro-batches enter at both ends, most of all, so that more are tried at once where there are many. Where context-parallel
-/// ranks exchange keys while others exchange tokens, none is tried: in deepseek-v3.2-2k stages take turns in cycles of 14
-/// micro-batches, which are alike too late.
+/// micro-batches enter at both ends, most of all. Where context-parallel ranks exchange keys while others exchange tokens, none
+/// is tried: in deepseek-v3.2-2k stages take turns in cycles of 14 micro-batches, which are alike too late.
 std::vector<Try> tries(const Scenario& scenario, std::int64_t all) {
   const ParallelismSpec& p = scenario.parallelism;
   const std::int64_t filling = 2 * p.pp;
   if (scenario.training.schedule != ScheduleKind::dualpipe)
     return {{.micro_batches = filling + 8}, {.micro_batches = filling + 24}};
   if (p.cp > 1) return {};
-  return {{.micro_batches = std::clamp(2 * all / 5, filling + 48, filling + 80), .most_of_all = 0.7}};
+  const Try large{.micro_batches = filling + 96, .most_of_all = 0.55}, small{.micro_batches = filling + 32, .most_of_all = 0.45};
+  return {static_cast<double>(large.micro_batches) <= large.most_of_all * static_cast<double>(all) ? large : small};
 }
 
 bool is_one_step_of_one_kind(const Scenario& scenario, const StepRange& steps) {
