@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# build/gpu-bundle.tar.gz: what tests/gpu/run.sh needs on a machine that has a GPU and CUDA, but not our libraries.
+# build/gpu-bundle.tar.xz: what tests/gpu/run.sh needs on a machine that has a GPU and CUDA, but not our libraries.
 set -euo pipefail
 cd "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 
@@ -24,6 +24,7 @@ ldd build/release/tandem build/release/gpu_test build/release/tandem-run | awk '
   grep -vE '/(lib(c|m|dl|rt|pthread|resolv|gcc_s)\.so|libcu|libnv)' | xargs cp -t "$bundle/lib"
 cp -L "$(ldconfig -p | awk '$1 == "libopenblas.so.0" { print $NF; exit }')" "$bundle/lib" # opened at its first use
 strip "$bundle"/lib/* 2>/dev/null || true
-tar -C build -c gpu-bundle | gzip -9 >"$bundle.tar.gz" # not xz, which a bare machine may lack
+# By Python, as is unpacked: a bare machine may lack xz.
+python3 -c 'import sys, tarfile; tar = tarfile.open(sys.argv[1], "w:xz", preset=3); tar.add(sys.argv[2], "gpu-bundle"); tar.close()' "$bundle.tar.xz" "$bundle"
 rm -rf "$bundle"
-du -h "$bundle.tar.gz"
+du -h "$bundle.tar.xz"

@@ -8,7 +8,7 @@
 # printed here. Each part goes on when another fails; the last line names those that failed, and the exit code tells.
 #
 #   tests/gpu/run.sh [FOLDER]          on a machine where ./dev works
-#   tests/gpu/bundle.sh                makes build/gpu-bundle.tar.gz, with which run.sh works on a machine that has CUDA and
+#   tests/gpu/bundle.sh                makes build/gpu-bundle.tar.xz, with which run.sh works on a machine that has CUDA and
 #                                      nothing else; where that file is, its programs are run, not those of
 #                                      build/release. One of other sources than those here is refused.
 #   PARTS='nccl-.*|virtual-.*' tests/gpu/run.sh      only the parts whose whole names match; what compares them needs both
@@ -59,8 +59,9 @@ for folder in "$cuda/lib64" "$cuda/lib" "${wheels[@]/%/lib}"; do
   [[ -d $folder ]] && libraries=${libraries:+$libraries:}$folder
 done
 
-if [[ -e $bundle.tar.gz ]]; then
-  tar -C build -xzf "$bundle.tar.gz" || { fail bundle 'the bundle cannot be unpacked'; finish; }
+if [[ -e $bundle.tar.xz ]]; then
+  python3 -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall("build")' "$bundle.tar.xz" ||
+    { fail bundle 'the bundle cannot be unpacked'; finish; }
   programs=$PWD/$bundle
   libraries=$programs/lib:$libraries
   packed=$(cat "$bundle/commit" 2>/dev/null)

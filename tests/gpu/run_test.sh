@@ -45,9 +45,9 @@ stub "$bundle/tandem_cuda.so" </dev/null
 echo new >"$bundle/commit"
 echo 'int main() {}' >"$work/main.cpp"
 (cd "$work" && sha256sum main.cpp) >"$bundle/sources"
-tar -C "$work/build" -czf "$work/bundle.tar.gz" gpu-bundle
+python3 -c 'import sys, tarfile; tar = tarfile.open(sys.argv[1], "w:xz"); tar.add(sys.argv[2], "gpu-bundle"); tar.close()' "$work/bundle.tar.xz" "$bundle"
 rm -r "$bundle"
-mv "$work/bundle.tar.gz" "$work/build/gpu-bundle.tar.gz"
+mv "$work/bundle.tar.xz" "$work/build/gpu-bundle.tar.xz"
 
 echo 'raise ImportError("no PyTorch here")' >"$work/wheels/site-packages/torch.py"
 stub "$work/bin/nvidia-smi" <<'END'
