@@ -25,6 +25,7 @@ ldd build/release/tandem build/release/gpu_test build/release/tandem-run | awk '
 cp -L "$(ldconfig -p | awk '$1 == "libopenblas.so.0" { print $NF; exit }')" "$bundle/lib" # opened at its first use
 strip "$bundle"/lib/* 2>/dev/null || true
 # By Python, as is unpacked: a bare machine may lack xz.
-python3 -c 'import sys, tarfile; tar = tarfile.open(sys.argv[1], "w:xz", preset=3); tar.add(sys.argv[2], "gpu-bundle"); tar.close()' "$bundle.tar.xz" "$bundle"
+python3 -c 'import sys, tarfile; tar = tarfile.open(sys.argv[1], "w:xz", preset=3); tar.add(sys.argv[2], "gpu-bundle"); tar.close()' \
+  "$bundle.tar.xz" "$bundle"
 rm -rf "$bundle"
 du -h "$bundle.tar.xz"

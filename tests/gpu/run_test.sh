@@ -45,7 +45,8 @@ stub "$bundle/tandem_cuda.so" </dev/null
 echo new >"$bundle/commit"
 echo 'int main() {}' >"$work/main.cpp"
 (cd "$work" && sha256sum main.cpp) >"$bundle/sources"
-python3 -c 'import sys, tarfile; tar = tarfile.open(sys.argv[1], "w:xz"); tar.add(sys.argv[2], "gpu-bundle"); tar.close()' "$work/bundle.tar.xz" "$bundle"
+python3 -c 'import sys, tarfile; tar = tarfile.open(sys.argv[1], "w:xz"); tar.add(sys.argv[2], "gpu-bundle"); tar.close()' \
+  "$work/bundle.tar.xz" "$bundle"
 rm -r "$bundle"
 mv "$work/bundle.tar.xz" "$work/build/gpu-bundle.tar.xz"
 
