@@ -13,6 +13,9 @@ namespace tandem::sim {
 /// A flow begins alone where no other one runs on any of its links. When one does begin there, what is left of both goes on in
 /// the network. So a link has either one lone flow, or any number of flows of the network. A flow of the network stays there when
 /// those that it met have ended.
+///
+/// This is for draws with jitter. Dates differ from the network's by the last bits, which the contention of a large step can
+/// amplify until ranks that are alike are no longer (EvenTrees in tests/end_to_end).
 class LoneFlows {
  public:
   struct Flow {

@@ -39,13 +39,13 @@ void SimGridBackend::prepare(const Dag& dag, Completions& completions) {
   if (jitter_) {
     factor_.resize(dag.ranks.size() * stream_count);
     for (const Rank& rank : dag.ranks) rank_factor_.push_back(jitter_->rank(rank.world_rank));
+    lone_.emplace(dag.links.size(), dag.ranks.size() * stream_count);
     if (std::ranges::any_of(dag.ranks, [](const Rank& rank) { return rank.count > 1; })) {
       arrivals_.emplace(dag, *jitter_, *pilots_);
       begins_.assign(dag.tasks.size(), never);
     }
   }
   links_ = faster_links(dag.links, speedup_);
-  if (!steps_) lone_.emplace(dag.links.size(), dag.ranks.size() * stream_count);
   FluidNetwork::Callbacks callbacks{flow_ended, [this] { report_endings(); }};
   if (network_) return network_->begin_anew(std::move(callbacks));
   network_.emplace(links_, dag.communicators, steps_ ? StepPlayer::lanes(dag) : dag.ranks.size() * stream_count,
@@ -95,11 +95,11 @@ void SimGridBackend::begin_flow(TaskId id, const CollectiveCost& cost, const Lay
                              .rate_limit = cost.rate_limit};
   const Seconds alone = uncontended_time(cost, layout, links_);
   const bool never_meets = costs_->unshared.hold(layout.paths[cost.paths]);
-  if (never_meets || lone_->begin(flow, alone, now_)) return endings_.push({now_ + alone, id});
+  if (never_meets || (lone_ && lone_->begin(flow, alone, now_))) return endings_.push({now_ + alone, id});
   const auto start = [&](const LoneFlows::Flow& one) {
     network_->start(one.task, one.lane, one.latency, one.bytes, one.crossings, one.rate_limit);
   };
-  std::ranges::for_each(lone_->met(), start);
+  if (lone_) std::ranges::for_each(lone_->met(), start);
   start(flow);
 }
 

@@ -23,8 +23,8 @@ namespace tandem::sim {
 /// Simulates a DAG: kernels last their modelled time, collectives are flows on a SimGrid network, one each or one for each of
 /// their messages. A process can have one of these, or several one after the other that share a network (see `FluidNetwork`).
 ///
-/// SimGrid has those flows alone that meet others on their links, from when they do (`LoneFlows`): what has links to itself ends
-/// when its cost says, without asking where that is so for ever (`UnsharedLinks`).
+/// SimGrid has those flows alone that may meet others on their links: what has links to itself ends when its cost says
+/// (`UnsharedLinks`). Of a step with jitter it has those alone that do meet others (`LoneFlows`).
 ///
 /// Kernels are slower while their rank communicates (see `Contention`); an ending that was redated is dropped when its old date
 /// comes.
@@ -78,7 +78,7 @@ class SimGridBackend final : public Backend {
   std::vector<Link> links_;
   std::optional<FluidNetwork> own_network_;
   std::optional<FluidNetwork>& network_;
-  std::optional<LoneFlows> lone_;    ///< but with collectives in steps
+  std::optional<LoneFlows> lone_;    ///< with jitter
   std::optional<StepPlayer> steps_;  ///< with collectives in steps: all flows are its messages
   std::vector<Seconds> start_;       ///< by task
   Dates endings_;
