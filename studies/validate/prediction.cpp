@@ -62,6 +62,8 @@ Prediction predict(std::vector<SimulatedRun> runs) {
   unknown = std::log(runs.back().step_time() / runs.front().step_time()) / 2 / nine_in_ten;
   prediction.interval =
       interval_around(prediction.step_time, prediction.expected, class_of(step), interval_table(), site_of(step));
+  prediction.interval.low = std::min(prediction.interval.low, runs.front().step_time());
+  prediction.interval.high = std::max(prediction.interval.high, runs.back().step_time());
   const std::string assumed = assumption_text(runs);
   if (!assumed.empty()) prediction.notes.push_back("assumed " + assumed);
   if (!prediction.fits)

@@ -25,9 +25,9 @@ struct SimulatedRun {
 struct Prediction {
   Seconds step_time = 0;  ///< the median of the scenarios that count
   ErrorParts expected{};  ///< of the typical scenario; what the plausible ones differ by is among what is unknown
-  Interval interval;
-  SimulatedRun typical;  ///< the one nearest to the median
-  bool fits = true;      ///< whether any scenario fits into memory
+  Interval interval;      ///< as wide as the scenarios that count are apart, at least
+  SimulatedRun typical;   ///< the one nearest to the median
+  bool fits = true;       ///< whether any scenario fits into memory
   std::vector<std::string> notes;
 };
 

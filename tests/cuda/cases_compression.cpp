@@ -56,7 +56,8 @@ std::vector<OperationCase> compression_cases() {
                        {read(all, type, coarse_numbers(all, 1)), write(some, type), write(some, DType::i32),
                         update(all, type, coarse_numbers(all, 2))}});
     }
-    for (const auto& [m, k, n] : {std::tuple{1, 1, 1}, {3, 40, 50}, {2, 200, 9000}, {2, 1500, 9000}, {300, 5, 4100}, {6, 2, 20001}}) {
+    for (const auto& [m, k, n] :
+         {std::tuple{1, 1, 1}, {3, 40, 50}, {2, 200, 9000}, {2, 1500, 9000}, {300, 5, 4100}, {6, 2, 20001}}) {
       const Shape sent(m, k);
       cases.push_back({join_name("sparse_sum", dtype, m, k, n),
                        OpKind::sparse_sum,
