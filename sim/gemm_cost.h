@@ -73,8 +73,8 @@ Seconds gemm_time(const Device& device, std::span<const GemmBatch> products, con
 ///
 ///   launch + sum over products of max(cut - drain / 2, bytes / (memory * memory_bandwidth))
 ///
-/// The next stream's product hides half of the last wave's write, as the next wave hides that of others. It does not fill the empty
-/// part of that wave: on an H100 products of 512 rows and more take as long on four streams as one after the other
+/// The next stream's product hides half of the last wave's write, as the next wave hides that of others. It does not fill the
+/// empty part of that wave: on an H100 products of 512 rows and more take as long on four streams as one after the other
 /// (tests/gpu/results/h100-2026-11-26/grouped.csv). Nothing is fitted to them, nor to SimuMax's on a B200
 /// (bench/accuracy/data/grouped_gemm.csv).
 Seconds gemm_time_on_streams(const Device& device, std::span<const GemmBatch> products, const GemmTypes& types,
