@@ -3,7 +3,7 @@
 
 Prints tables in CSV. Kernels: products, attention and what waits for memory, after a pause, when clocks are at their highest, and
 in a step: right after products on end, at the mean speed that these keep up for seconds, as runtime/cuda/module/step_load.h
-explains. Attention: rows for data/attention.csv, after a pause, of 16,384 tokens and a hidden size of 2,048, as FlashAttention's
+explains. With --attention: rows for data/attention.csv, after a pause, of 16,384 tokens and a hidden size of 2,048, as FlashAttention's
 plots have them. Grouped: experts' products on four streams, as Transformer Engine issues them, and one after the other, in a step.
 Clocks: how long two products of 8,192 take, from a pause on. Takes a minute.
 """

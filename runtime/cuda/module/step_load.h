@@ -17,7 +17,7 @@ Seconds time_of_mean_clocks();
 /// power limit, the limit sets the clocks, within a tenth of a second and for all kernels alike: attention, which draws less,
 /// runs a quarter faster alone than in a step. So a kernel that is to be timed as in a step runs between loads, and for less time
 /// than they do. What it takes beside a load says more than what it takes, as clocks fall and rise under both. On an H100
-/// products and attention take as long between products as between steps of Llama 3 8B's shape, to within 2 %.
+/// products and attention take as long between products as between steps of Llama 3 8B's shape, to within 2.5 %.
 class StepLoad {
  public:
   explicit StepLoad(int multiprocessors);
