@@ -3,23 +3,11 @@ import statistics
 import time
 
 import torch
+from torch.nn.functional import rms_norm, scaled_dot_product_attention, silu
 
 
 def random(*shape, trained=False):
     return torch.randn(shape, device="cuda", dtype=torch.bfloat16, requires_grad=trained)
-
-
-def graph_of(run):
-    """One CUDA graph of what `run` does."""
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        run()
-        run()
-    stream.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, stream=stream):
-        run()
-    return graph.replay
 
 
 def seconds(*runs):
@@ -33,17 +21,54 @@ def seconds(*runs):
     return [begin.elapsed_time(end) * 1e-3 for begin, end in zip(dates, dates[1:])]
 
 
-class Load:
-    """Large products on end, with the mean of what they take over seconds: `history` has all from a pause on."""
+def bf16_product(m, n, k):
+    a, b, c = random(m, k), random(n, k), random(m, n)
+    return lambda: torch.mm(a, b.t(), out=c)
 
-    def __init__(self, fp8=False):
-        a, b, c = (random(8192, 8192) for _ in range(3))
-        one = torch.ones((), device="cuda")
-        if fp8:
-            a, b = (x.to(torch.float8_e4m3fn) for x in (a, b))
-        product = lambda: torch._scaled_mm(a, b.t(), one, one, out_dtype=c.dtype) if fp8 else torch.mm(a, b.t(), out=c)
-        self.operands = (a, b, c, one)  # the graph has their addresses alone
-        self.run = graph_of(lambda: [product() for _ in range(2)])
+
+def fp8_product(m, n, k, gradient=False):
+    """As Transformer Engine has cuBLAS multiply: of gradients, in E5M2, sums leave the tensor cores in between to be added in fp32."""
+    a, b = random(m, k), random(n, k)
+    a, b = a.to(torch.float8_e5m2 if gradient else torch.float8_e4m3fn), b.to(torch.float8_e4m3fn)
+    one = torch.ones((), device="cuda")
+    return lambda: torch._scaled_mm(a, b.t(), one, one, out_dtype=torch.bfloat16, use_fast_accum=not gradient)
+
+
+def products(fp8):
+    """Two large products."""
+    product = (fp8_product if fp8 else bf16_product)(8192, 8192, 8192)
+    return lambda: [product() for _ in range(2)]
+
+
+def attention_passes(sequence, micro_batch, heads, width, causal):
+    q, k, v = (random(micro_batch, heads, sequence, width, trained=True) for _ in range(3))
+    gradient = random(micro_batch, heads, sequence, width)
+    forward = lambda: scaled_dot_product_attention(q, k, v, is_causal=causal)
+    out = forward()
+    return {"forward": forward, "backward": lambda: torch.autograd.grad(out, (q, k, v), gradient, retain_graph=True)}
+
+
+def layer(fp8, tokens=4096, hidden=4096, heads=32, kv_heads=8, ffn=14336, width=128):
+    """The kernels of a layer of Llama 3 8B, forward and backward: what memory-bound ones read and write counts, not what they say."""
+    run = []
+    for n, k in (((heads + 2 * kv_heads) * width, hidden), (hidden, heads * width), (2 * ffn, hidden), (hidden, ffn)):
+        for gradient, size in ((False, (tokens, n, k)), (True, (tokens, k, n)), (True, (n, k, tokens))):
+            run.append(fp8_product(*size, gradient) if fp8 else bf16_product(*size))
+    run += attention_passes(tokens, 1, heads, width, True).values()
+    rows, weight, wide = random(tokens, hidden), random(hidden), random(tokens, ffn)
+    run += [lambda: rms_norm(rows, (hidden,), weight)] * 6  # two forward, two backward, which take twice as long
+    run += [lambda: rows.add_(1.0)] * 4
+    run += [lambda: torch.mul(silu(wide), wide)] * 3
+    if fp8:
+        run += [lambda: rows.to(torch.float8_e4m3fn)] * 8 + [lambda: wide.to(torch.float8_e4m3fn)] * 4
+    return lambda: [one() for one in run]
+
+
+class Load:
+    """What is run on end, with the mean of what it takes over seconds: `history` has all from a pause on."""
+
+    def __init__(self, run):
+        self.run = run
         once = statistics.median(seconds(*[self.run] * 20))
         torch.cuda.synchronize()
         time.sleep(1)

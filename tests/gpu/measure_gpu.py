@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
 """Measures, by PyTorch on this GPU, kernels as they are alone and as training steps leave them clocks.
 
-Prints tables in CSV. Kernels: products, attention and what waits for memory, after a pause, when clocks are at their highest, and
-in a step: right after products on end, at the mean speed that these keep up for seconds, as runtime/cuda/module/step_load.h
-explains. With --attention: rows for data/attention.csv, after a pause, of 16,384 tokens and a hidden size of 2,048, as FlashAttention's
-plots have them. Grouped: experts' products on four streams, as Transformer Engine issues them, and one after the other, in a step.
-Clocks: how long two products of 8,192 take, from a pause on. Takes a minute.
+Prints tables in CSV. Clocks: how long what keeps the GPU busy takes, from a pause on: two products of 8,192 and a layer of Llama 3
+8B, in bf16 and in fp8. Kernels: products, attention and what waits for memory, after a pause, when clocks are at their highest,
+and in a step: right after each of those on end, at the mean speed that these keep up for seconds, as
+runtime/cuda/module/step_load.h explains. Small: kernels of few bytes and flops, fifty on end, each. With --attention: rows for
+data/attention.csv, after a pause, of 16,384 tokens and a hidden size of 2,048, as FlashAttention's plots have them. With --grouped:
+experts' products on four streams, as Transformer Engine issues them, and one after the other, in a step. Takes two minutes.
 """
 import statistics
 import sys
 import time
 
 import torch
-from busy_gpu import Load, random, seconds
+from busy_gpu import Load, attention_passes, bf16_product, fp8_product, layer, products, random, seconds
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.functional import rms_norm, scaled_dot_product_attention
+from torch.nn.functional import rms_norm
 
 TOKENS, HIDDEN = 16384, 2048
 
@@ -31,17 +32,9 @@ def alone(run, samples=3):
     return statistics.median(times)
 
 
-def attention_passes(sequence, micro_batch, heads, width, causal):
-    q, k, v = (random(micro_batch, heads, sequence, width, trained=True) for _ in range(3))
-    gradient = random(micro_batch, heads, sequence, width)
-    forward = lambda: scaled_dot_product_attention(q, k, v, is_causal=causal)
-    out = forward()
-    return {"forward": forward, "backward": lambda: torch.autograd.grad(out, (q, k, v), gradient, retain_graph=True)}
-
-
-def clocks(*loads):
-    print("load,ms_since_pause,two_products_us")
-    for load, name in zip(loads, ("bf16", "fp8")):
+def clocks(loads):
+    print("load,ms_since_pause,us")
+    for name, load in loads.items():
         now, after, last = 0, 0, []
         for once in load.history:
             now, last = now + once, last + [once]
@@ -50,27 +43,44 @@ def clocks(*loads):
                 after, last = after + 0.05, []
 
 
-def kernels(load, load_in_fp8):
-    def product(m, n, k):
-        a, b, c = random(m, k), random(n, k), random(m, n)
-        return lambda: torch.mm(a, b.t(), out=c)
-
-    a8, b8 = (random(8192, 8192).to(torch.float8_e4m3fn) for _ in range(2))
-    one = torch.ones((), device="cuda")
-    states, rows, weight = torch.randn(1 << 28, device="cuda"), random(8192, 8192), random(8192)
-    compute = {f"gemm bf16 {m} {n} {k}": product(m, n, k)
+def kernels(loads):
+    compute = {f"gemm bf16 {m} {n} {k}": bf16_product(m, n, k)
                for m, n, k in ((8192, 8192, 8192), (4096, 28672, 4096), (4096, 4096, 14336), (4096, 6144, 4096), (4096, 4096, 4096),
                                (28672, 4096, 4096), (8192, 2304, 16384), (4096, 8192, 1024))}
-    compute["gemm fp8 8192 8192 8192"] = lambda: torch._scaled_mm(a8, b8.t(), one, one, out_dtype=torch.bfloat16)
+    # Llama 3 8B, 70B at tp 4 and 405B at tp 8, forward, backward and weights.
+    for m, n, k in ((8192, 8192, 8192), (4096, 28672, 4096), (4096, 4096, 14336), (4096, 6144, 4096), (8192, 14336, 8192),
+                    (8192, 8192, 7168), (8192, 2560, 8192), (8192, 13312, 16384), (8192, 2304, 16384)):
+        for name, size in (("", (m, n, k)), ("backward ", (m, k, n)), ("weights ", (n, k, m))):
+            compute[f"gemm fp8 {name}" + " ".join(map(str, size))] = fp8_product(*size, gradient=bool(name))
+    compute["gemm fp8 8192 8192 8192 in e4m3 added in fp32"] = fp8_product(8192, 8192, 8192, gradient=True)
     for sequence in (4096, 8192):
         for name, run in attention_passes(sequence, 1, 32, 128, True).items():
             compute[f"attention {sequence} 32 128 {name}"] = run
-    memory = {"rms norm 8192 8192": lambda: rms_norm(rows, (8192,), weight), "add fp32 268435456": lambda: states.add_(1.0)}
-    print("kernel,alone_us,in_bf16_step_us,in_fp8_step_us,share,share_fp8")
+    states, rows, weight = torch.randn(1 << 28, device="cuda"), random(8192, 8192), random(8192)
+    memory = {"rms norm 8192 8192": lambda: rms_norm(rows, (8192,), weight), "add fp32 268435456": lambda: states.add_(1.0),
+              "cast to fp8 8192 8192": lambda: rows.to(torch.float8_e4m3fn)}
+    print(",".join(["kernel", "alone_us", *(f"in_{name}_us" for name in loads), *(f"share_{name}" for name in loads)]))
     for name, run in (compute | memory).items():
-        cold = alone(run)
-        warm = [one.in_step(run, waits_for_memory=name in memory) for one in (load, load_in_fp8)]
+        try:
+            cold = alone(run)
+        except RuntimeError as error:
+            print(f"# {name}: {error}".splitlines()[0])
+            continue
+        warm = [load.in_step(run, 8, waits_for_memory=name in memory) for load in loads.values()]
         print(",".join([name, *(f"{t * 1e6:.1f}" for t in (cold, *warm)), *(f"{cold / t:.3f}" for t in warm)]), flush=True)
+
+
+def small():
+    print("kernel,us")
+    runs = {f"add bf16 {1 << n}": (lambda x=random(1 << n): x.add_(1.0)) for n in range(8, 27, 2)}
+    runs |= {f"rms norm bf16 {m} 4096": (lambda x=random(m, 4096), w=random(4096): rms_norm(x, (4096,), w)) for m in (8, 128, 512, 2048)}
+    runs |= {f"gemm bf16 {m} {n} {k}": bf16_product(m, n, k)
+             for m, n, k in ((64, 64, 64), (128, 128, 1024), (256, 1024, 1024), (512, 1024, 4096), (1024, 2048, 2048), (4096, 512, 512))}
+    for name, run in runs.items():
+        seconds(lambda: [run() for _ in range(3)])
+        torch.cuda._sleep(4_000_000)  # for the host to be ahead
+        (fifty,) = seconds(lambda: [run() for _ in range(50)])
+        print(f"{name},{fifty / 50 * 1e6:.2f}")
 
 
 def attention_alone():
@@ -116,10 +126,13 @@ def grouped(load):
 
 
 print(f"# {torch.cuda.get_device_name()}, PyTorch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}")
-bf16, fp8 = Load(), Load(fp8=True)
-clocks(bf16, fp8)
 with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
-    kernels(bf16, fp8)
+    loads = {name: Load(run) for name, run in (("bf16", products(fp8=False)), ("fp8", products(fp8=True)),
+                                               ("bf16_layer", layer(fp8=False)), ("fp8_layer", layer(fp8=True)))}
+    clocks(loads)
+    small()
+    kernels(loads)
     if "--attention" in sys.argv:
         attention_alone()
-grouped(bf16)
+    if "--grouped" in sys.argv:
+        grouped(loads["bf16"])

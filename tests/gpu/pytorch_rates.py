@@ -11,7 +11,7 @@ try:
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.nn.functional import scaled_dot_product_attention as attention
 
-    from busy_gpu import Load, random
+    from busy_gpu import Load, products, random
 except ImportError as error:
     print(f"# left out: {error}")
     sys.exit()
@@ -20,7 +20,7 @@ if not torch.cuda.is_available():
     sys.exit()
 
 
-load = Load()
+load = Load(products(fp8=False))
 
 
 def microseconds(run):
