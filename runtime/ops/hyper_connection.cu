@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(most_threads_of_gates)
   if (threadIdx.x >= lanes_of_warp) return;
   const float* const z = logits + token * n.gates;
   float* const out = gates + token * n.gates;
-  HyperGatesOfLanes<most> of_token(n, attributes.iterations, attributes.epsilon);
+  HyperGatesOfLanes<most> of_token(n, attributes.iterations, attributes.epsilon, nullptr);
   of_token.forward([=](int g) { return to_float(base[n.factor_of(g)]) * (z[g] * inverse) + to_float(base[n.factors + g]); });
   const int j = of_token.lane();
   if (!of_token.there()) return;
@@ -136,13 +136,21 @@ __global__ void __launch_bounds__(most_threads_of_gates)
     if (to < n.streams) out[n.mix(j, to)] = of_token.mix[to];
 }
 
-/// Of a warp that makes a token's gates and takes their gradients back: returns the factor of x in the gradient of x.
-/// of_base [factors + gates]: the token's share of the gradient of `base`.
-template <int most, typename Element>
-TANDEM_DEVICE float gates_backward(const float* z, const Element* base, const float* dgates, float* dlogits, float* of_base,
-                                   float inverse, const HyperSizes& n, const HyperAttributes& attributes) {
-  HyperGatesOfLanes<most> gates(n, attributes.iterations, attributes.epsilon);
-  gates.forward([=](int g) { return to_float(base[n.factor_of(g)]) * (z[g] * inverse) + to_float(base[n.factors + g]); });
+/// What a warp makes a token's gates and their gradients of, in shared memory, so that it is loaded while x is.
+template <int most>
+struct GatesOperands {
+  static constexpr int most_gates = most * (most + 2), most_factors = 3;
+  float logits[most_gates], dgates[most_gates], base[most_factors + most_gates];
+};
+
+/// Of that warp: returns, in all lanes, the factor of x in the gradient of x. of_base [factors + gates, T], from the token's
+/// column on: the token's share of the gradient of `base`.
+template <int most>
+TANDEM_DEVICE float gates_backward(const GatesOperands<most>& of_token, SinkhornDivisors<most>* divisors, float* dlogits,
+                                   float* of_base, float inverse, const HyperSizes& n, const HyperAttributes& attributes) {
+  const float *const z = of_token.logits, *const base = of_token.base, *const dgates = of_token.dgates;
+  HyperGatesOfLanes<most> gates(n, attributes.iterations, attributes.epsilon, divisors);
+  gates.forward([=](int g) { return base[n.factor_of(g)] * (z[g] * inverse) + base[n.factors + g]; });
   const int j = gates.lane();
   const bool there = gates.there(), mixes = n.mixes();
   float dread = there ? dgates[j] : 0.0F, dwrite = there && mixes ? dgates[n.write(j)] : 0.0F, dmix[most] = {};
@@ -150,101 +158,125 @@ TANDEM_DEVICE float gates_backward(const float* z, const Element* base, const fl
   for (int to = 0; to < most; ++to)
     if (there && mixes && to < n.streams) dmix[to] = dgates[n.mix(j, to)];
   gates.backward(dread, dwrite, dmix);
-  float through_norm = 0, of_factors[3] = {};
-  const auto add = [&](int g, float gradient) {
-    const int factor = n.factor_of(g);
-    const float a = to_float(base[factor]);
-    of_base[n.factors + g] = gradient;
+  constexpr int through_norm = 3;
+  float sums[4] = {};  // of the factors' gradients, and through the norm
+  const auto add = [&](int g, int factor, float gradient) {
+    const float a = base[factor];
+    of_base[(n.factors + g) * n.tokens] = gradient;
     dlogits[g] = gradient * a * inverse;
-    through_norm -= gradient * a * z[g];
-    return gradient * z[g] * inverse;
+    sums[through_norm] -= gradient * a * z[g];
+    sums[factor] += gradient * z[g] * inverse;
   };
   if (there) {
-    of_factors[0] = add(j, dread);
+    add(j, 0, dread);
     if (mixes) {
-      of_factors[1] = add(n.write(j), dwrite);
+      add(n.write(j), 1, dwrite);
 #pragma unroll
       for (int to = 0; to < most; ++to)
-        if (to < n.streams) of_factors[2] += add(n.mix(j, to), dmix[to]);
+        if (to < n.streams) add(n.mix(j, to), 2, dmix[to]);
     }
   }
-  for (int factor = 0; factor < n.factors; ++factor) {
-    const float sum = warp_sum(factor == 0 ? of_factors[0] : factor == 1 ? of_factors[1] : of_factors[2]);
-    if (j == 0) of_base[factor] = sum;
-  }
-  return warp_sum(through_norm) * inverse * inverse * inverse / static_cast<float>(n.streams * n.width);
+  sums_of_lanes<lanes_of_warp>(sums);
+#pragma unroll
+  for (int factor = 0; factor < 3; ++factor)
+    if (j == 0 && factor < n.factors) of_base[factor * n.tokens] = sums[factor];
+  return sums[through_norm] * inverse * inverse * inverse / static_cast<float>(n.streams * n.width);
 }
 
-/// How the backward of gates uses a token's row of x twice: held in shared memory where three blocks of a multiprocessor can hold
-/// one each, so that two move data while one makes gates; or read again, by few large blocks, so that a cache still has it.
+/// How the backward of gates uses a token's row of x twice: held in shared memory, its gradient in registers, so that other
+/// blocks move data while some make gates and these have theirs under way; or read again, by few large blocks, so that a cache
+/// still has it.
 template <bool holds>
 struct GatesBackwardBlock {
-  static constexpr int most_threads = holds ? 256 : 512, blocks = holds ? 3 : 2;
+  static constexpr int most_threads = holds ? 256 : 512, blocks = 2;
+  static constexpr int vectors_of_thread = 16, gradients_at_once = holds ? vectors_of_thread : 4;
 };
-constexpr std::int64_t most_bytes_held = 72 << 10;
-constexpr int gradients_at_once = 4;  // vectors of a thread
+constexpr std::int64_t most_bytes_held =
+    GatesBackwardBlock<true>::most_threads * GatesBackwardBlock<true>::vectors_of_thread * widest_access;
 
-/// by_token [T, factors + gates]: each token's share of the gradient of `base`. Whole vectors alone are held.
+/// by_token [factors + gates, T]: each token's share of the gradient of `base`. Whole vectors alone are held.
 template <int most, int vector, bool holds, typename Element>
 __global__ void __launch_bounds__(GatesBackwardBlock<holds>::most_threads, GatesBackwardBlock<holds>::blocks)
     hyper_gates_backward_kernel(const Element* x, const float* logits, const Element* base, const float* dgates, float* dlogits,
                                 Element* dx, float* by_token, HyperSizes n, HyperAttributes attributes) {
-  constexpr int most_gates = most * (most + 2), bytes = vector * static_cast<int>(sizeof(Element));
+  constexpr int bytes = vector * static_cast<int>(sizeof(Element)), at_once = GatesBackwardBlock<holds>::gradients_at_once;
   TANDEM_SHARED(float, of_norm, 1);
-  TANDEM_SHARED(float, of_token, 2 * most_gates);  // logits and dgates, which so are under way while x is
+  TANDEM_SHARED(GatesOperands<most>, of_token, 1);
+  TANDEM_SHARED(SinkhornDivisors<most>, divisors, 1);
   TANDEM_DYNAMIC_SHARED(shared);
   const std::int64_t token = blockIdx.x;
   const auto all = static_cast<int>(n.streams * n.width);
   const int thread = static_cast<int>(threadIdx.x), stride = static_cast<int>(blockDim.x) * vector;
   const Element* row = x + token * all;
+  Element* const gradient = dx + token * all;
   if constexpr (holds) {
     auto* const held = reinterpret_cast<Element*>(shared);
     for (int i = thread * vector; i < all; i += stride) copy_async(held + i, row + i);
     copy_async_commit();
     row = held;
   }
-  for (int g = thread; g < n.gates; g += static_cast<int>(blockDim.x)) {
-    of_token[g] = logits[token * n.gates + g];
-    of_token[most_gates + g] = dgates[token * n.gates + g];
+  for (int g = thread; g < n.factors + n.gates; g += static_cast<int>(blockDim.x)) {
+    of_token->base[g] = to_float(base[g]);
+    if (g >= n.gates) continue;
+    of_token->logits[g] = logits[token * n.gates + g];
+    of_token->dgates[g] = dgates[token * n.gates + g];
   }
+  // As words; those that are held are loaded without a branch (past the row its end once more), behind which nvcc would take them
+  // apart to elements, of a register each.
+  using Word = std::conditional_t<holds, std::uint32_t, Element>;
+  alignas(widest_access) Word raw[at_once][bytes / sizeof(Word)];
+  const auto load_gradients = [&](int first) {
+#pragma unroll
+    for (int i = 0; i < at_once; ++i) {
+      const int from = holds ? smaller(first + i * stride, all - vector) : first + i * stride;
+      if (holds || from < all) copy_aligned<bytes>(raw[i], gradient + from);
+    }
+  };
+  if constexpr (holds) load_gradients(thread * vector);
   copy_async_wait<0>();  // a thread uses what it has copied itself
   const float inverse = inverse_root_mean_square<vector>(row, all, attributes.epsilon_of_norm);
   if (thread < lanes_of_warp) {
-    const float through = gates_backward<most>(of_token, base, of_token + most_gates, dlogits + token * n.gates,
-                                               by_token + token * (n.factors + n.gates), inverse, n, attributes);
+    const float through =
+        gates_backward<most>(*of_token, divisors, dlogits + token * n.gates, by_token + token, inverse, n, attributes);
     if (thread == 0) of_norm[0] = through;
   }
   __syncthreads();
   const float through_norm = of_norm[0];
-  Element* const gradient = dx + token * all;
-  for (int first = thread * vector; first < all; first += stride * gradients_at_once) {
-    alignas(widest_access) Element raw[gradients_at_once][vector];
+  const auto add_to_gradients = [&](int first) {
 #pragma unroll
-    for (int i = 0; i < gradients_at_once; ++i)
-      if (first + i * stride < all) copy_aligned<bytes>(raw[i], gradient + first + i * stride);
-#pragma unroll
-    for (int i = 0; i < gradients_at_once; ++i) {
+    for (int i = 0; i < at_once; ++i) {
       if (first + i * stride >= all) continue;
+      alignas(widest_access) Element before[vector];
+      copy_aligned<bytes>(before, raw[i]);
       float values[vector];
       load(row + first + i * stride, values);
 #pragma unroll
-      for (int j = 0; j < vector; ++j) values[j] = to_float(raw[i][j]) + through_norm * values[j];
+      for (int j = 0; j < vector; ++j) values[j] = to_float(before[j]) + through_norm * values[j];
       store(gradient + first + i * stride, values);
+    }
+  };
+  if constexpr (holds) {
+    add_to_gradients(thread * vector);
+  } else {
+    for (int first = thread * vector; first < all; first += stride * at_once) {
+      load_gradients(first);
+      add_to_gradients(first);
     }
   }
 }
 
 constexpr int threads_of_base = 512;
 
-/// A block sums one column of by_token [tokens, width].
+/// A block sums one row of by_token [columns of base, tokens].
 template <typename Gradient>
-__global__ void hyper_base_kernel(const float* by_token, Gradient* dbase, std::int64_t tokens, int width) {
+__global__ void hyper_base_kernel(const float* by_token, Gradient* dbase, std::int64_t tokens) {
   const int column = static_cast<int>(blockIdx.x);
+  const float before = to_float(dbase[column]);
   float sum = 0;
 #pragma unroll 4
-  for (std::int64_t token = threadIdx.x; token < tokens; token += threads_of_base) sum += by_token[token * width + column];
+  for (std::int64_t token = threadIdx.x; token < tokens; token += threads_of_base) sum += by_token[column * tokens + token];
   sum = block_sum(sum);
-  if (threadIdx.x == 0) dbase[column] = from_float<Gradient>(to_float(dbase[column]) + sum);
+  if (threadIdx.x == 0) dbase[column] = from_float<Gradient>(before + sum);
 }
 
 template <int most, int vector, typename Element>
@@ -464,12 +496,12 @@ void hyper_gates_backward_device(Queue& queue, std::span<const DeviceTensor> ope
                       dx = dx]<typename Element>(Type<Element>) {
     with_streams(n, [&]<int most>(Streams<most>) {
       constexpr int vector = vector_of<Element>;
-      constexpr std::int64_t vectors_of_thread = 16;
       const bool aligned = have_vectors<Element>(n, {x, dx});
       const std::int64_t all = n.streams * n.width, bytes = all * static_cast<std::int64_t>(sizeof(Element));
       const bool holds = aligned && bytes <= most_bytes_held;
       const std::int64_t most_threads = holds ? GatesBackwardBlock<true>::most_threads : GatesBackwardBlock<false>::most_threads;
-      const std::int64_t threads = divide_up(all, vectors_of_thread * (aligned ? vector : 1));
+      const std::int64_t threads =
+          divide_up(all, std::int64_t{GatesBackwardBlock<true>::vectors_of_thread} * (aligned ? vector : 1));
       launch(
           "hyper_gates_backward", queue,
           {dim3(blocks_along_x(n.tokens)),
@@ -485,7 +517,7 @@ void hyper_gates_backward_device(Queue& queue, std::span<const DeviceTensor> ope
   const int columns = n.factors + n.gates;
   with_type(dbase.dtype, [&, dbase = dbase]<typename Gradient>(Type<Gradient>) {
     launch("hyper_gates_backward", queue, {dim3(static_cast<unsigned>(columns)), dim3(threads_of_base)},
-           hyper_base_kernel<Gradient>, by_token, dbase.template as<Gradient>(), n.tokens, columns);
+           hyper_base_kernel<Gradient>, by_token, dbase.template as<Gradient>(), n.tokens);
   });
 }
 

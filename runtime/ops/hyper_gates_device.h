@@ -5,20 +5,39 @@
 
 namespace tandem {
 
+/// What a token's matrix was divided by, in shared memory: an array that is indexed in a loop is no registers, and the local
+/// memory of a multiprocessor's warps is more than what rows in shared memory leave of its L1 cache.
+template <int most>
+struct SinkhornDivisors {
+  float of_columns[HyperSizes::most_iterations][most], of_rows[HyperSizes::most_iterations][most];
+};
+
+/// Sums each value over the `lanes` (a power of two) that lie together; the sums' shuffles are under way at once.
+template <int lanes, int count>
+TANDEM_DEVICE void sums_of_lanes(float (&values)[count]) {
+#pragma unroll
+  for (int other = lanes / 2; other > 0; other /= 2)
+#pragma unroll
+    for (int i = 0; i < count; ++i) values[i] += __shfl_xor_sync(every_lane, values[i], other);
+}
+
 /// One token's gates and their gradients as HyperGates has them, by a warp: lane j holds what is of stream j, of the matrix row
-/// j, so that an iteration of Sinkhorn and Knopp takes a few steps and not as many as the matrix has elements. All lanes of the
-/// warp call all of it; those from `streams` on hold zeros. `most`: a power of two, not below the streams.
+/// j, so that an iteration of Sinkhorn and Knopp takes a few steps and not as many as the matrix has elements. Nothing branches
+/// in it, so that the columns' sums and reciprocals are under way at once. All lanes of the warp call all of it; those from
+/// `streams` on hold zeros. `most`: a power of two, not below the streams.
 template <int most>
 class HyperGatesOfLanes {
  public:
   float read = 0, write = 0, mix[most] = {};  ///< gates; after backward those before the iteration
 
-  TANDEM_DEVICE HyperGatesOfLanes(const HyperSizes& sizes, int iterations, float epsilon)
+  /// `kept`: in shared memory, for a warp that calls `backward`; else null.
+  TANDEM_DEVICE HyperGatesOfLanes(const HyperSizes& sizes, int iterations, float epsilon, SinkhornDivisors<most>* kept)
       : n_(sizes),
         iterations_(sizes.mixes() ? iterations : 0),
         epsilon_(epsilon),
         lane_(static_cast<int>(threadIdx.x) % lanes_of_warp),
-        there_(lane_ < sizes.streams) {}
+        there_(lane_ < sizes.streams),
+        kept_(kept) {}
 
   TANDEM_DEVICE bool there() const { return there_; }
   TANDEM_DEVICE int lane() const { return lane_; }
@@ -34,22 +53,27 @@ class HyperGatesOfLanes {
       }
     }
     for (int i = 0; i < iterations_; ++i) {
+      alignas(widest_access) float divisors[most];
+#pragma unroll
+      for (int to = 0; to < most; ++to) divisors[to] = mix[to];
+      sums_of_lanes<most>(divisors);
 #pragma unroll
       for (int to = 0; to < most; ++to) {
-        if (to >= n_.streams) continue;
-        const float divisor = sum_of_lanes(mix[to]) + epsilon_;
-        of_columns_[i][to] = divisor;
-        mix[to] *= 1 / divisor;
+        divisors[to] = there_ && to < n_.streams ? divisors[to] + epsilon_ : 1.0F;
+        mix[to] *= divide_fast(1.0F, divisors[to]);
       }
+      if (kept_ != nullptr && lane_ == 0) copy_aligned<most * 4>(kept_->of_columns[i], divisors);
       if (i + 1 == iterations_) break;
       float divisor = epsilon_;
 #pragma unroll
       for (int to = 0; to < most; ++to) divisor += mix[to];
-      of_rows_[i] = divisor;
-      const float inverse = there_ ? 1 / divisor : 0.0F;
+      divisor = there_ ? divisor : 1.0F;
+      if (kept_ != nullptr && there_) kept_->of_rows[i][lane_] = divisor;
+      const float inverse = divide_fast(1.0F, divisor);
 #pragma unroll
       for (int to = 0; to < most; ++to) mix[to] *= inverse;
     }
+    if (kept_ != nullptr) __syncwarp();
   }
 
   /// After `forward`: the gradients of the lane's gates become those of their arguments.
@@ -57,25 +81,26 @@ class HyperGatesOfLanes {
     dread *= (read - epsilon_) * (1 - read + epsilon_);
     if (!n_.mixes()) return;
     dwrite *= write * (1 - write / 2);
+    Divisors divisors = divisors_of(iterations_ - 1);
     for (int i = iterations_ - 1; i >= 0; --i) {
-      if (i + 1 < iterations_) {
-        const float divisor = there_ ? of_rows_[i] : 1.0F, inverse = 1 / divisor;
-        float mean = 0;
+      const Divisors next = divisors_of(i == 0 ? 0 : i - 1);  // nothing waits for what was loaded an iteration ago
+      float mean = 0, means[most];
 #pragma unroll
-        for (int to = 0; to < most; ++to) mean += dmix[to] * mix[to];
-#pragma unroll
-        for (int to = 0; to < most; ++to) {
-          dmix[to] = (dmix[to] - mean) * inverse;
-          mix[to] *= divisor;
-        }
-      }
+      for (int to = 0; to < most; ++to) mean += dmix[to] * mix[to];
+      if (i + 1 == iterations_) mean = 0;
 #pragma unroll
       for (int to = 0; to < most; ++to) {
-        if (to >= n_.streams) continue;
-        const float divisor = of_columns_[i][to], mean = sum_of_lanes(dmix[to] * mix[to]);
-        dmix[to] = there_ ? (dmix[to] - mean) * (1 / divisor) : 0.0F;
-        mix[to] *= divisor;
+        dmix[to] = (dmix[to] - mean) * divisors.inverse_of_row;
+        mix[to] *= divisors.of_row;
+        means[to] = dmix[to] * mix[to];
       }
+      sums_of_lanes<most>(means);
+#pragma unroll
+      for (int to = 0; to < most; ++to) {
+        dmix[to] = there_ ? (dmix[to] - means[to]) * divisors.inverses_of_columns[to] : 0.0F;
+        mix[to] *= divisors.of_columns[to];
+      }
+      divisors = next;
     }
     float mean = 0;
 #pragma unroll
@@ -91,16 +116,24 @@ class HyperGatesOfLanes {
   float epsilon_;
   int lane_;
   bool there_;
-  float of_columns_[HyperSizes::most_iterations][most], of_rows_[HyperSizes::most_iterations];
+  SinkhornDivisors<most>* kept_;
 
-  static TANDEM_DEVICE float sigmoid(float x) { return 1 / (1 + expf(-x)); }
-
-  /// Over the `most` lanes that lie together.
-  static TANDEM_DEVICE float sum_of_lanes(float value) {
+  /// An iteration's, for the lane's row; the last iteration divides no rows.
+  struct Divisors {
+    float of_row, inverse_of_row;
+    alignas(widest_access) float of_columns[most], inverses_of_columns[most];
+  };
+  TANDEM_DEVICE Divisors divisors_of(int i) const {
+    Divisors result;
+    copy_aligned<most * 4>(result.of_columns, kept_->of_columns[i]);
+    result.of_row = there_ && i + 1 < iterations_ ? kept_->of_rows[i][lane_ % most] : 1.0F;
+    result.inverse_of_row = divide_fast(1.0F, result.of_row);
 #pragma unroll
-    for (int lanes = most / 2; lanes > 0; lanes /= 2) value += __shfl_xor_sync(every_lane, value, lanes);
-    return value;
+    for (int to = 0; to < most; ++to) result.inverses_of_columns[to] = divide_fast(1.0F, result.of_columns[to]);
+    return result;
   }
+
+  static TANDEM_DEVICE float sigmoid(float x) { return divide_fast(1.0F, 1 + expf(-x)); }
 
   template <typename Argument>
   TANDEM_DEVICE void softmax(Argument argument) {
@@ -117,9 +150,10 @@ class HyperGatesOfLanes {
       mix[to] = expf(mix[to] - largest);
       sum += mix[to];
     }
+    const float inverse = divide_fast(1.0F, sum);
 #pragma unroll
     for (int to = 0; to < most; ++to)
-      if (to < n_.streams) mix[to] = mix[to] / sum + epsilon_;
+      if (to < n_.streams) mix[to] = mix[to] * inverse + epsilon_;
   }
 };
 
