@@ -59,6 +59,7 @@ class Products {
   }
 
   Seconds launch() const { return efficiency_.launch; }
+  Seconds on_stream() const { return efficiency_.on_stream; }
   Seconds with_bytes(Seconds computing) const { return std::max(computing, moving_); }
 
  private:
@@ -142,7 +143,7 @@ Seconds gemm_time_on_streams(const Device& device, std::span<const GemmBatch> pr
     if (size.m * size.n * size.k == 0) continue;
     const GemmBatch one{size};
     const Products product(device, {&one, 1}, types, clock);
-    time += static_cast<double>(count) * product.with_bytes(product.best(Followed::by_a_product).time);
+    time += static_cast<double>(count) * (product.with_bytes(product.best(Followed::by_a_product).time) + product.on_stream());
   }
   return time;
 }

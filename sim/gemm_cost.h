@@ -71,12 +71,11 @@ Seconds gemm_time(const Device& device, std::span<const GemmBatch> products, con
 /// Returns the time of products that are a kernel each, on a few streams (Transformer Engine's multi_stream_cublas_gemm has
 /// four):
 ///
-///   launch + sum over products of max(cut - drain / 2, bytes / (memory * memory_bandwidth))
+///   launch + sum over products of (max(cut - drain / 2, bytes / (memory * memory_bandwidth)) + on_stream)
 ///
 /// The next stream's product hides half of the last wave's write, as the next wave hides that of others. It does not fill the
-/// empty part of that wave: on an H100 products of 512 rows and more take as long on four streams as one after the other
-/// (tests/gpu/results/h100-2026-11-26/grouped.csv). Nothing is fitted to them, nor to SimuMax's on a B200
-/// (bench/accuracy/data/grouped_gemm.csv).
+/// empty part of that wave, nor, on an H100, hide much of a launch: products of 512 rows and more take as long on four streams as
+/// one after the other, smaller ones 0.9 times as long (tests/gpu/results/h100-2026-11-26/grouped.csv).
 Seconds gemm_time_on_streams(const Device& device, std::span<const GemmBatch> products, const GemmTypes& types,
                              Clock clock = Clock::sustained);
 

@@ -24,6 +24,7 @@ struct GemmEfficiency {
   BytesPerSecond store = 0;     ///< results out of all of them
   Seconds launch = 0;           ///< fixed cost of one product
   Seconds split = 0;            ///< fixed cost of adding partial sums up
+  Seconds on_stream = 0;        ///< what one of several streams adds to each of its products
   std::vector<GemmTile> tiles;  ///< those that the library chooses from; none: the rate is all that is known
   double assumed = 0;           ///< standard error of ln(speed) where no product of the type was measured
   bool operator==(const GemmEfficiency&) const = default;

@@ -43,14 +43,15 @@ Flops flops_of_gemm(const Row& row) {
   return 2.0 * static_cast<double>(integer(row, "count") * integer(row, "m") * integer(row, "n") * integer(row, "k"));
 }
 
-/// Where the GPU is done sooner than the CPU issues, the CPU sets the pace.
+/// Where the GPU is done sooner than the CPU issues, the CPU sets the pace, if it was not ahead: as it was where kernels were
+/// measured between products on end.
 Seconds predicted_grouped_gemm(const Row& row) {
   static const Software megatron = parse_scenario(base_text(), "", {"training.framework=megatron-core"}).software;
   const GemmBatch batch{{integer(row, "m"), integer(row, "n"), integer(row, "k")}, integer(row, "experts")};
   const DType result = row.at("result") == "fp32" ? DType::f32 : DType::bf16;
   const GemmTypes types{DType::bf16, result, row.at("accumulate") == "1"};
-  return std::max(gemm_time_on_streams(gpu(row.at("device")), {&batch, 1}, types),
-                  static_cast<double>(batch.count) * megatron.issue.loop);
+  const Seconds computing = gemm_time_on_streams(gpu(row.at("device")), {&batch, 1}, types);
+  return row.at("use") == "sustained" ? computing : std::max(computing, static_cast<double>(batch.count) * megatron.issue.loop);
 }
 
 Flops flops_of_grouped_gemm(const Row& row) {

@@ -14,6 +14,7 @@ void make_faster(Device& gpu, double times) {
     gemm.store *= times;
     gemm.launch /= times;
     gemm.split /= times;
+    gemm.on_stream /= times;
   }
   for (AttentionEfficiency& attention : gpu.efficiency.attention) {
     attention.forward.tile /= times;

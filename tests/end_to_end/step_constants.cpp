@@ -51,6 +51,7 @@ std::vector<StepConstant> step_constants() {
       };
       of_type("sustained", &GemmEfficiency::sustained);
       of_type("feed", &GemmEfficiency::feed);
+      of_type("on stream", &GemmEfficiency::on_stream);
     }
     all.push_back(of_gpu(generation, "attention sustained",
                          [](Device& gpu, double times) { return scaled(gpu.efficiency.attention_sustained, times); }));

@@ -123,8 +123,8 @@ part() {
 }
 
 # tests SECONDS NAME FILTER [PROGRAM..]: the tests, under the program where one is given, in as many processes as `shards`, side
-# by side, so that an error that stays with its process fails a quarter of them at most.
-shards=4
+# by side, so that an error that stays with its process fails its share of them alone.
+shards=$(($(nproc) > 6 ? $(nproc) - 2 : 4))
 tests() {
   local seconds=$1 name=$2 filter=$3
   shift 3
@@ -150,22 +150,22 @@ says_not() { ! grep -qE "$2" "$results/$1.txt" 2>/dev/null || fail "$1" "$1: $3"
 } >"$results/machine.txt" 2>&1
 cat "$results/machine.txt"
 
-tests 65 kernels '*GpuKernel*'
-part 18 own-attention env TANDEM_CUDNN_LIBRARY=none "$programs/gpu_test" --gtest_filter='*GpuKernel*/attention*' --gtest_brief=1
+tests 40 kernels '*GpuKernel*'
+part 15 own-attention env TANDEM_CUDNN_LIBRARY=none "$programs/gpu_test" --gtest_filter='*GpuKernel*/attention*' --gtest_brief=1
 cudnn_tells=(env CUDNN_LOGLEVEL_DBG=1 CUDNN_LOGDEST_DBG=stderr) # why it refuses what it should take
-part 25 large-kernels "${cudnn_tells[@]}" "$programs/gpu_test" --gtest_filter='*GpuLarge*' --gtest_brief=1
+part 15 large-kernels "${cudnn_tells[@]}" "$programs/gpu_test" --gtest_filter='*GpuLarge*' --gtest_brief=1
 [[ ${WITHOUT_CUDNN:-} == 1 ]] || says_not large-kernels '^\[  SKIPPED \]' 'a test was skipped, so cuDNN was not used'
 files=("${scenarios[@]/#/tests/gpu/}")
 files=("${files[@]/%/.yaml}")
 # Where there are several GPUs, the collectives among them are measured, too.
-part 140 calibrate tests/gpu/on-all-gpus.sh "$programs/tandem" calibrate --backend cuda --budget 110 \
+part 130 calibrate tests/gpu/on-all-gpus.sh "$programs/tandem" calibrate --backend cuda --budget 100 \
   --shapes tests/gpu/acceptance.shapes "${files[@]/#/--scenario=}" --out "$results/gpu.profile"
 # What cuBLAS and cuDNN reach elsewhere, on the same GPU.
 part 20 pytorch env LD_LIBRARY_PATH="$given" python3 tests/gpu/pytorch_rates.py
 part 2 rates awk -f tests/gpu/rates.awk "$results/pytorch.txt" "$results/gpu.profile.yaml"
 part 4 bandwidth awk -f tests/gpu/slow_kernels.awk "$results/gpu.profile.yaml"
-part 20 with-cudnn "${cudnn_tells[@]}" "$programs/tandem" execute tests/gpu/llama3-8b-sequence-4096.yaml --backend cuda
-part 20 without-cudnn env TANDEM_CUDNN_LIBRARY=none "$programs/tandem" execute tests/gpu/llama3-8b-sequence-4096.yaml \
+part 15 with-cudnn "${cudnn_tells[@]}" "$programs/tandem" execute tests/gpu/llama3-8b-sequence-4096.yaml --backend cuda
+part 15 without-cudnn env TANDEM_CUDNN_LIBRARY=none "$programs/tandem" execute tests/gpu/llama3-8b-sequence-4096.yaml \
   --backend cuda
 if [[ ${WITHOUT_CUDNN:-} != 1 ]]; then
   says with-cudnn 'cuDNN [0-9]' 'cuDNN was not used'
@@ -177,7 +177,7 @@ for scenario in "${scenarios[@]}"; do
   part 20 "crosscheck-$scenario" "$programs/tandem" crosscheck "tests/gpu/$scenario.yaml" --backend cuda --max-error 0.03 \
     --max-kind-error 0.05 --profile "$results/gpu.profile" --json "$results/crosscheck-$scenario.json"
 done
-tests 75 steps '*GpuStepOf*'
+tests 150 steps '*GpuStepOf*'
 if sanitizer=$(PATH=$PATH:$cuda/bin$(printf ':%s' "${wheels[@]/%/bin}") type -P compute-sanitizer); then
   tests 35 memcheck '*GpuSmall*' "$sanitizer" --tool memcheck --error-exitcode 9
 else

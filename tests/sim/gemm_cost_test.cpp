@@ -118,6 +118,15 @@ TEST(GemmTime, ExpertsOnStreamsTakeAWaveEach) {
   EXPECT_NEAR(kernel_time(device, grouped, kernels), 5e-6 + 3 * tile_time(4096), 1e-15);
 }
 
+TEST(GemmTime, EachProductOnStreamsTakesWhatStreamsDoNotHide) {
+  Device device = tiled_device();
+  const GemmBatch products[] = {{{300, 1280, 4096}, 2}, {{0, 1280, 4096}, 5}, {{43, 1280, 4096}, 1}};
+  const Seconds without = gemm_time_on_streams(device, products, {}), one_kernel = gemm_time(device, products, {});
+  gemm_of(device).on_stream = 4e-6;
+  EXPECT_NEAR(gemm_time_on_streams(device, products, {}), without + 3 * 4e-6, 1e-15);
+  EXPECT_EQ(gemm_time(device, products, {}), one_kernel);
+}
+
 TEST(GemmTime, ExpertsOnStreamsThatFillTheirWavesTakeAsLongAsOneKernel) {
   Device device = tiled_device();
   const GemmBatch full{{1280, 1280, 4096}, 6};
