@@ -35,6 +35,11 @@ bool permutes_rows(OpKind op) {
          op == OpKind::regroup;
 }
 
+bool narrows(const TimedKernel& kernel) {
+  const auto* cast = std::get_if<CastAttributes>(&kernel.attributes);
+  return cast != nullptr && cast->to != NarrowType::none;
+}
+
 bool scans_state(OpKind op) {
   return op == OpKind::ssd_scan || op == OpKind::ssd_scan_backward || op == OpKind::delta_rule ||
          op == OpKind::delta_rule_backward || op == OpKind::lightning_attention || op == OpKind::lightning_attention_backward;
@@ -111,6 +116,7 @@ Seconds kernel_time(const Device& device, const TimedKernel& kernel, std::int64_
   roofline.launch *= static_cast<double>(kernels);
   if (works_on_scores(kernel.op)) roofline.memory *= device.efficiency.unfused;
   if (permutes_rows(kernel.op)) roofline.memory *= device.efficiency.permute;
+  if (narrows(kernel)) roofline.memory *= device.efficiency.cast;
   if (is_loss(kernel.op)) roofline.memory *= device.efficiency.cross_entropy;
   return time_on(device, roofline, cost);
 }
@@ -125,7 +131,9 @@ Seconds extra_time(const Device& device, const ExtraWork& extra, const TimedKern
       is_product ? elements(kernel.operands.back()) : std::ranges::max(kernel.operands | std::views::transform(elements));
   const double bytes = extra.bytes * static_cast<double>(counted);
   const double launched = extra.kernels * static_cast<double>(kernels);
-  return (launched * device.efficiency.launch + bytes / (device.efficiency.memory * device.memory_bandwidth)) / device.speed;
+  const BytesPerSecond reached =
+      device.efficiency.memory * device.memory_bandwidth * (narrows(kernel) ? device.efficiency.cast : 1);
+  return (launched * device.efficiency.launch + bytes / reached) / device.speed;
 }
 
 Seconds kernel_lower_bound(const Device& device, const OpCost& cost) {

@@ -262,6 +262,7 @@ inline constexpr auto fields_of<KernelEfficiency> = std::tuple{&KernelEfficiency
                                                                &KernelEfficiency::spread,
                                                                &KernelEfficiency::unfused,
                                                                &KernelEfficiency::permute,
+                                                               &KernelEfficiency::cast,
                                                                &KernelEfficiency::scan,
                                                                &KernelEfficiency::cross_entropy,
                                                                &KernelEfficiency::attention_forward,

@@ -121,7 +121,7 @@ AttentionKernel read_attention_kernel(const Reader& reader, std::string_view key
 
 void read_efficiency(const YamlNode& node, const std::string& path, Device& device) {
   const Reader reader(node, path,
-                      {"gemm", "attention", "attention_forward", "attention_backward", "memory", "permute", "scan",
+                      {"gemm", "attention", "attention_forward", "attention_backward", "memory", "permute", "cast", "scan",
                        "cross_entropy", "launch_us", "spread"});
   KernelEfficiency& efficiency = device.efficiency;
   read_gemms(reader.child("gemm"), path + ".gemm", device);
@@ -131,6 +131,7 @@ void read_efficiency(const YamlNode& node, const std::string& path, Device& devi
   efficiency.attention_backward = reader.number("attention_backward", share, stated(efficiency.attention_backward));
   efficiency.memory = reader.number("memory", share);
   efficiency.permute = reader.number("permute", share, 1);
+  efficiency.cast = reader.number("cast", share, 1);
   efficiency.scan = reader.number("scan", share, 1);
   efficiency.cross_entropy = reader.number("cross_entropy", share, 1);
   efficiency.spread = reader.number("spread", {0, 0.2}, 0);

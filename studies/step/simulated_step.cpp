@@ -221,13 +221,14 @@ SimulatedStep simulate_step(const Scenario& scenario, bool folded, const Simulat
 
 SimulatedStep simulate_in_full(const Scenario& scenario, bool folded, const SimulationOptions& options,
                                const Stopwatch& stopwatch) {
-  SimulationOptions of_step = options;
+  SimulationOptions of_step = options, of_others = options;
   of_step.ends_process &= !simulates_after_step(scenario) && options.fold_tolerance == 0;
+  of_others.ends_process = false;  // how many of them there are is theirs to say
   SimulatedStep step = simulate_step(scenario, folded, of_step);
   StepResult& result = step.result;
-  if (result.experts) result.experts->safe_step_time = safe_step_time(scenario, folded, options, *result.experts);
+  if (result.experts) result.experts->safe_step_time = safe_step_time(scenario, folded, of_others, *result.experts);
   result.jitter = draw_jitter(scenario, step, options.collectives, options.progress);
-  result.sync = compare_sync_policies(scenario, result, folded, options);
+  result.sync = compare_sync_policies(scenario, result, folded, of_others);
   result.run.wall = stopwatch.elapsed();
   result.run.peak_rss = std::max(peak_rss(), result.run.peak_rss);
   return step;

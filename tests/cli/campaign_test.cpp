@@ -115,7 +115,7 @@ TEST(Campaign, Llama3sFiftyFourDays) {
 TEST(Campaign, ContradictionsNameThePair) {
   expect_refusal(run_campaign({"campaign.tokens=1e12", "campaign.days=3"}), wrong_input, {"campaign.tokens", "campaign.days"});
   expect_refusal(run_campaign({"campaign.days=3", "campaign.checkpoint={mode: async, interval_s: 2, write_GBps: 1}"}),
-                 wrong_input, {"campaign.checkpoint.interval_s", "campaign.checkpoint.write_GBps", "65 steps"});
+                 wrong_input, {"campaign.checkpoint.interval_s", "campaign.checkpoint.write_GBps", "66 steps"});
   expect_refusal(run_campaign({"campaign.days=3", "faults.mtbf.gpu_hours=0.1"}), wrong_input,
                  {"faults.mtbf", "campaign.restart_s"});
   expect_refusal(run_campaign({"campaign.days=3", "parallelism.zero=0", "training.micro_batch=4"}), does_not_fit,

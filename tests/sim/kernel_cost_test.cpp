@@ -127,6 +127,21 @@ TEST(KernelTime, TheLossReachesAShareOfTheBandwidth) {
   EXPECT_DOUBLE_EQ(kernel_time(device, max), 2e-6 + 4 * usual);
 }
 
+TEST(KernelTime, CastsToNarrowTypesReachAShareOfTheBandwidth) {
+  Device device = round_numbers();
+  const OperandType x{Shape(2000, 400), DType::bf16}, y{Shape(2000, 400), DType::f8};
+  const TimedKernel narrow{OpKind::cast, {x, y, y}, CastAttributes{.to = NarrowType::e4m3}};
+  const TimedKernel other{OpKind::cast, {x, x, x}, CastAttributes{}};
+  const ExtraWork extra{.kernels = 2, .bytes = 2};
+  const Seconds usual = kernel_time(device, narrow) - 2e-6, beside = extra_time(device, extra, narrow) - 4e-6;
+  const Seconds usual_other = kernel_time(device, other), beside_other = extra_time(device, extra, other);
+  device.efficiency.cast = 0.25;
+  EXPECT_DOUBLE_EQ(kernel_time(device, narrow), 2e-6 + 4 * usual);
+  EXPECT_DOUBLE_EQ(extra_time(device, extra, narrow), 4e-6 + 4 * beside);
+  EXPECT_EQ(kernel_time(device, other), usual_other);
+  EXPECT_EQ(extra_time(device, extra, other), beside_other);
+}
+
 TEST(KernelTime, PermutationsReachAShareOfTheBandwidth) {
   Device device = round_numbers();
   const OperandType rows{Shape(2000, 400), DType::bf16};

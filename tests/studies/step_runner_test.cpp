@@ -128,6 +128,7 @@ TEST(StepRunner, StepsThatAreSimulatedSeveralTimesAreAsInThisProcess) {
   const std::vector<std::vector<std::string>> several = {
       {"model.moe={experts: 4, top_k: 2, ffn: 64, capacity_factor: 1, load: [4, 2, 1, 1]}"},
       {"training.sync=[{kind: backup, backups: 1}]", "parallelism.zero=0"},
+      {"training.sync=[{kind: backup, backups: 1}, {kind: local, every: 8}]", "parallelism.zero=0"},
       {"training.sync_every=4", "parallelism.zero=0"}};
   for (const std::vector<std::string>& overrides : several) {
     const std::vector<StepOutcome> outcomes = StepRunner(1).run({tiny_job(overrides)});
