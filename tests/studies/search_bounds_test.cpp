@@ -220,6 +220,23 @@ search:
   }
 }
 
+// Where all is recomputed, far more is there from a backward's first half to its second than from its forward to it.
+TEST(SearchBounds, KnowWhatIsThereForTheGradientsOfWeights) {
+  for (const std::string overlap : {"true", "false"}) {
+    expect_bounds_hold(R"(
+model: {preset: deepseek-v3, layers: 16}
+cluster: {preset: dgx-h800, gpus: 32}
+parallelism: {tp: 1, pp: 8, dp: 4, ep: 4}
+training: {sequence: 4096, micro_batch: 1, global_batch: 64, precision: bf16, overlap: {dp: false, ep: )" +
+                           overlap + R"(}, schedule: dualpipe}
+search:
+  axes: {tp: [1], pp: [4, 8], vpp: [1], cp: [1], ep: [4], etp: [1], zero: [1], micro_batch: [1, 2], schedule: [dualpipe, zb-h1, zb-v],
+         recompute: [full, [norm, mla-up, activation]]}
+)",
+                       6, 73, 0.6, 0.9);
+  }
+}
+
 TEST(SearchBounds, HoldWithoutOverlapOfGradientsInFp8) {
   expect_bounds_hold(R"(
 model: {preset: llama3-8b, layers: 8}
