@@ -61,7 +61,10 @@ MemoryBound memory_bound(const Scenario& scenario, const StageCosts& costs, Sche
         if (scenario.parallelism.zero >= 2 && begins) whole += part.whole_gradients;
         if (scenario.parallelism.zero == 2 && ends) whole -= part.whole_gradients;
       }
-      if (in_turns && !action.beside_next) most = std::max(most, now + whole + casts);
+      if (action.kind == Action::Kind::backward_input) now += part.kept_for_weights;
+      if (action.kind == Action::Kind::backward_weight) now -= part.kept_for_weights;
+      if ((in_turns && !action.beside_next) || action.kind == Action::Kind::backward_input)
+        most = std::max(most, now + whole + casts);
     }
     if (states + most > bound.peak) bound = {states + most, s};
   }

@@ -10,6 +10,7 @@
 #include "scenarios/schedules/chunk_placement.h"
 #include "scenarios/schedules/stage_actions.h"
 #include "studies/search/buffer_lives.h"
+#include "studies/search/exchange_waits.h"
 #include "studies/search/in_children.h"
 #include "studies/search/small_step.h"
 
@@ -177,7 +178,8 @@ PairCost PairCosts::measured(const Key& key, const Pair& pair) {
       builder, step, world->second, rank, [&](StageProgram& program) { program.lower_step(actions.all); },
       scenarios::blocks_of_sharded(step));
   Dag dag = builder.finish();
-  const IdlePaths paths(dag, pair.scenario);
+  IdlePaths paths(dag, pair.scenario);
+  for (const auto& [earlier, later, least] : kernels_apart(dag, paths, rank)) paths.hold_apart(earlier, later, least);
   const PassOfPair forward = find_pass(dag, actions.forward), backward = find_pass(dag, actions.backward);
   PairCost cost = cost_of(paths, forward, backward);
   cost.memory = memory_of(dag, paths, rank, forward, backward);

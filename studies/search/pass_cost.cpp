@@ -168,7 +168,7 @@ class Measured {
   }
 
   void add_memory(PassCost& cost) const {
-    std::array<Bytes, stages> kept{};
+    std::array<Bytes, stages> kept{}, for_weights{};
     for (std::size_t stage = 0; stage < stages; ++stage) {
       const std::vector<BufferLife> all = buffer_lives(dag_, paths_->order(), ranks_[stage]);
       const Pass &forth = forward_[stage], &back = backward_[stage];
@@ -183,6 +183,7 @@ class Measured {
             (read_last[id] <= forth.last ? cost.casts_for_forward : cost.casts_for_backward) += bytes / layers_per_stage;
           continue;
         }
+        if (split_ && all[id].first <= back.last && all[id].last > back.last) for_weights[stage] += bytes;
         changes.emplace_back(all[id].first, bytes);
         changes.emplace_back(all[id].last + 1, -bytes);
       }
@@ -195,9 +196,14 @@ class Measured {
       cost.passing[stage] = std::max<Bytes>(0, most - kept[stage]);
     }
     cost.kept_by_layer = kept[1] / layers_per_stage;  // each its input and what its own kernels write
-    for (std::size_t stage = 0; stage < stages; ++stage)
+    cost.kept_for_weights_by_layer = for_weights[1] / layers_per_stage;
+    for (std::size_t stage = 0; stage < stages; ++stage) {
       cost.kept_beside[stage] = std::max<Bytes>(0, kept[stage] - layers_per_stage * cost.kept_by_layer);
-    if (scenario_.training.recompute.segment > 1) cost.kept_by_layer = 0;  // its segment's input, if it is the first
+      cost.kept_for_weights_beside[stage] =
+          std::max<Bytes>(0, for_weights[stage] - layers_per_stage * cost.kept_for_weights_by_layer);
+    }
+    if (scenario_.training.recompute.segment > 1)  // its segment's input, if it is the first
+      cost.kept_by_layer = cost.kept_for_weights_by_layer = 0;
   }
 
   void add_parameters(PassCost& cost) const {

@@ -52,6 +52,10 @@ struct PassCost {
 
   Bytes kept_by_layer = 0;                        ///< for a micro-batch, from its forward to its backward
   std::array<Bytes, chunk_places> kept_beside{};  ///< the same for the rest of the chunk
+  /// Where the schedule splits the backward: for a micro-batch, from the end of its first half to its second, which needs what
+  /// weights' gradients are made of: the inputs of linear layers, recomputed or kept, and the gradients of what they gave.
+  Bytes kept_for_weights_by_layer = 0;
+  std::array<Bytes, chunk_places> kept_for_weights_beside{};
   /// Bytes beyond those kept, at the fullest moment of the backward of a micro-batch that has just gone forward.
   std::array<Bytes, chunk_places> passing{};
   /// Casts of a layer's weights, which are made once in a step: those that forwards read last, and those that backwards do.

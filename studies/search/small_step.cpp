@@ -1,12 +1,16 @@
 #include "studies/search/small_step.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <limits>
+#include <ranges>
 #include <utility>
 
 #include "runtime/plan/issue_order.h"
 #include "scenarios/mesh/slowest_gpu.h"
 #include "sim/collective_cost.h"
+#include "sim/contention.h"
 #include "sim/kernel_times.h"
 
 namespace tandem::studies {
@@ -24,6 +28,15 @@ std::int64_t least_dp(const ParallelismSpec& p, std::int64_t node) {
 
 bool depends_on_documents(OpKind op) {
   return op == OpKind::attention || op == OpKind::attention_backward || op == OpKind::softmax;
+}
+
+/// Whether groups of experts' ranks have equal parts in all their nodes, wherever they are: else DeepEP's rows go as in any
+/// exchange.
+bool fills_nodes_evenly(const Scenario& scenario) {
+  const ParallelismSpec& p = scenario.parallelism;
+  const auto is_even = [](std::int64_t count) { return std::has_single_bit(static_cast<std::uint64_t>(count)); };
+  return p.placement.is_packed() && scenario.cluster.other_gpus.empty() &&
+         std::ranges::all_of(std::array{p.tp, p.cp, p.ep, p.etp, p.pp, p.dp, scenario.cluster.gpus_per_node}, is_even);
 }
 
 }  // namespace
@@ -70,9 +83,11 @@ IdlePaths::IdlePaths(Dag& dag, const Scenario& original) : dag_(dag) {
   for (Device& device : dag.devices) device.speed = slowest_of(world_size, device.efficiency.spread) / device.site.kernels;
   const bool is_alike = packs_alike(original);
   order_ = issue_order(dag_);
-  const KernelTimes kernels(dag_);
+  kernels_.emplace(dag_);
   CollectiveCosts costs(dag_);
+  const bool is_even = fills_nodes_evenly(original);
   duration_.resize(dag_.tasks.size());
+  least_taken_.resize(dag_.tasks.size());
   for (TaskId id = 0; id < dag_.tasks.size(); ++id) {
     const Task& task = dag_.tasks[id];
     // Between stages the bounds count the way that the real mesh has; gradients are cleared once in a step.
@@ -80,13 +95,21 @@ IdlePaths::IdlePaths(Dag& dag, const Scenario& original) : dag_(dag) {
       duration_[id] = 0;
     else if (original.training.documents.any() && depends_on_documents(task.op))
       duration_[id] = 0;  // other micro-batches may have less to attend to
-    else if (is_communication(task.op))
+    else if (is_communication(task.op)) {
+      const CollectiveCost& cost = costs.of(task);
+      if (is_even && dag_.communicator_of(task).layout.paths[cost.paths].algorithm == Algorithm::deepep)
+        least_taken_[id] = cost.occupation.multiprocessors;
       duration_[id] = is_alike || dag_.communicator_of(task).layout.nodes < 2
-                          ? uncontended_time(costs.of(task), dag_.communicator_of(task).layout, dag_.links)
+                          ? uncontended_time(cost, dag_.communicator_of(task).layout, dag_.links)
                           : 0;
-    else
-      duration_[id] = kernels.of(id);
+    } else {
+      duration_[id] = kernels_->of(id);
+    }
   }
+}
+
+double IdlePaths::loss(TaskId kernel, std::int32_t multiprocessors) const {
+  return 1 - 1 / std::max(1.0, sim::slowdown_beside(dag_, *kernels_, kernel, {.multiprocessors = multiprocessors}));
 }
 
 IdlePaths::Reached IdlePaths::from(TaskId source, bool from_end) const {
@@ -102,6 +125,9 @@ IdlePaths::Reached IdlePaths::from(TaskId source, bool from_end) const {
       reached.start[member] = start;
       reached.end[member] = end;
       for (const TaskId next : dag_.graph.successors(member)) reached.start[next] = std::max(reached.start[next], end);
+      const auto [apart, apart_end] = apart_.equal_range(member);
+      for (const auto& [later, least] : std::ranges::subrange(apart, apart_end) | std::views::values)
+        reached.start[later] = std::max(reached.start[later], end + least);
     }
   }
   return reached;

@@ -1,10 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "runtime/dag/dag.h"
 #include "scenarios/spec/scenario.h"
+#include "sim/kernel_times.h"
 
 namespace tandem::studies {
 
@@ -25,8 +29,16 @@ class IdlePaths {
   IdlePaths(Dag& dag, const Scenario& original);
 
   Seconds duration(TaskId id) const { return duration_[id]; }
+  /// Returns how many multiprocessors a collective takes from kernels in the scenario at least: those of DeepEP's dispatch, which
+  /// takes as many wherever its ranks are. Of others 0, for which other nodes may have fewer channels.
+  std::int32_t least_taken(TaskId collective) const { return least_taken_[collective]; }
+  /// Returns which share of a kernel's rate is lost while so many multiprocessors are taken.
+  double loss(TaskId kernel, std::int32_t multiprocessors) const;
   /// The units of the DAG, each after all that it waits for.
   const std::vector<TaskId>& order() const { return order_; }
+
+  /// From now on the later task starts no sooner than so long after the end of the earlier, for which it waits anyway.
+  void hold_apart(TaskId earlier, TaskId later, Seconds least) { apart_.insert({earlier, {later, least}}); }
 
   /// By task: the end of the longest path from the source, which begins where the source starts or where it ends.
   struct Reached {
@@ -38,6 +50,9 @@ class IdlePaths {
   const Dag& dag_;
   std::vector<TaskId> order_;
   std::vector<Seconds> duration_;
+  std::vector<std::int32_t> least_taken_;  ///< by task
+  std::optional<sim::KernelTimes> kernels_;
+  std::multimap<TaskId, std::pair<TaskId, Seconds>> apart_;  ///< by the earlier
 };
 
 }  // namespace tandem::studies

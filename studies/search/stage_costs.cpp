@@ -222,7 +222,10 @@ StageCosts StageCostModel::of(const Scenario& scenario, PassRanks ranks) {
     for (const LayerClass& kind : kinds) {
       const PassCost& cost = costs.of(kind);
       part.weights += cost.weight_kernels;
-      if (offloaded-- <= 0) part.kept += cost.kept_by_layer;
+      if (offloaded-- <= 0) {
+        part.kept += cost.kept_by_layer;
+        part.kept_for_weights += cost.kept_for_weights_by_layer;
+      }
       if (p.zero < 3 || !p.gather_per_micro_batch) {
         part.casts_for_forward += cost.casts_for_forward;
         part.casts_for_backward += cost.casts_for_backward;
@@ -240,6 +243,7 @@ StageCosts StageCostModel::of(const Scenario& scenario, PassRanks ranks) {
     for (const ChunkPlace place : {enters, leaves}) {
       if (place == ChunkPlace::middle) continue;
       part.kept += at_ends.kept_beside[at(place)];
+      part.kept_for_weights += at_ends.kept_for_weights_beside[at(place)];
       part.parameters += at_ends.other_parameters[at(place)];
     }
     if (layout.embedding && layout.loss && scenario.model.embeds_at_the_end())  // one table, not two

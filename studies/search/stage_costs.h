@@ -36,10 +36,11 @@ struct PartPass {
 /// The costs of one part of the model (see ChunkPlacement).
 struct PartCosts {
   PartPass forward, backward;
-  PartPass whole;       ///< the backward, where the schedule splits others and not this one; else `backward`
-  Seconds weights = 0;  ///< of the backward's second half, where the schedule splits it
-  Bytes kept = 0;       ///< of a micro-batch, from its forward to its backward
-  Bytes passing = 0;    ///< more than `kept` at the fullest moment
+  PartPass whole;              ///< the backward, where the schedule splits others and not this one; else `backward`
+  Seconds weights = 0;         ///< of the backward's second half, where the schedule splits it
+  Bytes kept = 0;              ///< of a micro-batch, from its forward to its backward
+  Bytes kept_for_weights = 0;  ///< of a micro-batch, from the first half of its backward to the second, where it is split
+  Bytes passing = 0;           ///< more than `kept` at the fullest moment
   Bytes casts_for_forward = 0, casts_for_backward = 0;  ///< of weights, from the first pass to the last
   std::int64_t parameters = 0, expert_parameters = 0;   ///< elements on a rank
   std::int64_t layers = 0;

@@ -108,7 +108,8 @@ TEST(StepRunner, ProcessesShareMemoryAndProcessors) {
     EXPECT_LE(share.threads, most_threads());
     run_in_child([&] {
       keep_to(share);
-      if (most_threads() != share.threads || memory_limit() != share.memory) throw std::logic_error("keeps to something else");
+      if (most_threads() != share.threads || tandem::memory_limit() != share.memory)
+        throw std::logic_error("keeps to something else");
     });
   }
   EXPECT_EQ(share_of(1, 1).threads, most_threads());
