@@ -11,6 +11,8 @@ class Completions {
  public:
   /// The unit that contains `task` ended: its successors may start. Calls `Backend::start`. May be called from any thread.
   virtual void ended(TaskId task, Seconds start, Seconds end) = 0;
+  /// A kernel ended whose only successor the backend has begun by itself (rule 5).
+  virtual void passed(TaskId task, Seconds start, Seconds end) = 0;
 
  protected:
   ~Completions() = default;
@@ -24,6 +26,8 @@ class Completions {
 /// 3. `drive` is called once, after the units that depend on nothing were started. It returns when every started unit has ended,
 ///    those started meanwhile included.
 /// 4. A backend decides nothing about order. It reports each unit exactly once.
+/// 5. Where a kernel's only successor is a kernel that waits for nothing else, a backend may begin that one by itself when the
+///    first has ended: it reports the first by `passed`, at the latest before it reports the second, which is not started.
 ///
 /// A backend of queues that run by themselves (a GPU's streams) is started ahead instead: `start` is called once for every unit
 /// in issue_order(), before any has ended, and the backend keeps the dependencies by what its queues wait for (see WaitPlan).

@@ -1,5 +1,6 @@
 #include "runtime/executor.h"
 
+#include <algorithm>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -13,20 +14,22 @@ namespace {
 /// Counts down what each task still waits for, and hands units to the backend as they become ready.
 class Run final : public Completions {
  public:
-  Run(const Dag& dag, Backend& backend, EndedTasks* ended)
+  /// `starts`, `ends`: where dates are noted, or empty.
+  Run(const Dag& dag, Backend& backend, std::span<Seconds> starts, std::span<Seconds> ends, EndedTasks* ended)
       : dag_(dag),
         backend_(backend),
+        starts_(starts),
+        ends_(ends),
         ended_(ended),
         waiting_for_(dag.tasks.size(), 0),
         missing_(dag.groups.size(), 0),
         left_(dag.tasks.size()) {
-    timeline_.start.assign(dag.tasks.size(), 0);
-    timeline_.end.assign(dag.tasks.size(), 0);
     for (const TaskId next : dag.graph.targets()) ++waiting_for_[next];
     for (GroupId g = 0; g < dag.groups.size(); ++g) missing_[g] = static_cast<std::uint32_t>(dag.members_of(g).size());
   }
 
-  Timeline run() {
+  /// Returns when the last task ended.
+  Seconds run() {
     count();
     backend_.prepare(dag_, *this);
     ahead_ = backend_.is_started_ahead();
@@ -44,21 +47,18 @@ class Run final : public Completions {
     }
     backend_.drive();
     if (left_ != 0) throw std::logic_error(stuck_sentence());
-    return std::move(timeline_);
+    return last_end_;
   }
 
   void ended(TaskId task, Seconds start, Seconds end) override {
     const std::unique_lock lock = locked();
-    for (const TaskId id : dag_.unit_of(task)) {
-      fetch_ahead(timeline_.start, id);
-      fetch_ahead(timeline_.end, id);
-      timeline_.start[id] = start;
-      timeline_.end[id] = end;
-      --left_;
-    }
+    const std::span<const TaskId> unit = dag_.unit_of(task);
+    left_ -= unit.size();
+    last_end_ = std::max(last_end_, end);
+    note(unit, start, end);
     count();
     if (ahead_) return;
-    for (const TaskId id : dag_.unit_of(task)) {
+    for (const TaskId id : unit) {
       for (const TaskId next : dag_.graph.successors(id)) {
         fetch_ahead(waiting_for_, next);
         fetch_ahead(dag_.tasks, next);
@@ -67,19 +67,36 @@ class Run final : public Completions {
     }
   }
 
+  void passed(TaskId task, Seconds start, Seconds end) override {
+    const std::unique_lock lock = locked();
+    --left_;
+    note({&task, 1}, start, end);
+  }
+
  private:
   const Dag& dag_;
   Backend& backend_;
-  EndedTasks* ended_;  ///< or null
+  const std::span<Seconds> starts_, ends_;  ///< by task
+  EndedTasks* ended_;                       ///< or null
   std::mutex mutex_;
   bool locks_ = true;
   std::vector<std::uint32_t> waiting_for_;  ///< by task: predecessors that have not ended
   std::vector<std::uint32_t> missing_;      ///< by group: members that are not ready
   std::size_t left_;
   bool ahead_ = false;
-  Timeline timeline_;
+  Seconds last_end_ = 0;
 
   std::unique_lock<std::mutex> locked() { return locks_ ? std::unique_lock(mutex_) : std::unique_lock(mutex_, std::defer_lock); }
+
+  void note(std::span<const TaskId> unit, Seconds start, Seconds end) {
+    if (starts_.empty()) return;
+    for (const TaskId id : unit) {
+      fetch_ahead(starts_, id);
+      fetch_ahead(ends_, id);
+      starts_[id] = start;
+      ends_[id] = end;
+    }
+  }
 
   void count() {
     if (ended_ != nullptr) ended_->store(dag_.tasks.size() - left_, std::memory_order_relaxed);
@@ -105,6 +122,18 @@ class Run final : public Completions {
 
 }  // namespace
 
-Timeline execute(const Dag& dag, Backend& backend, EndedTasks* ended) { return Run(dag, backend, ended).run(); }
+Timeline execute(const Dag& dag, Backend& backend, EndedTasks* ended) {
+  Timeline timeline;
+  timeline.start.assign(dag.tasks.size(), 0);
+  timeline.end.assign(dag.tasks.size(), 0);
+  execute_into(timeline.start, timeline.end, dag, backend, ended);
+  return timeline;
+}
+
+void execute_into(std::span<Seconds> start, std::span<Seconds> end, const Dag& dag, Backend& backend, EndedTasks* ended) {
+  Run(dag, backend, start, end, ended).run();
+}
+
+Seconds last_end_on(const Dag& dag, Backend& backend) { return Run(dag, backend, {}, {}, nullptr).run(); }
 
 }  // namespace tandem

@@ -24,15 +24,19 @@ class OneAtATime final : public Backend {
  public:
   OneAtATime(const Timeline& timeline, const KernelTimes* alone) : timeline_(timeline), alone_(alone) {}
 
+  bool has_one_thread() const override { return true; }
+
   void prepare(const Dag& dag, Completions& completions) override {
     dag_ = &dag;
     completions_ = &completions;
     issue_.emplace(dag);
     for (TaskId before = 0; before < dag.tasks.size(); ++before)
       for (const TaskId after : dag.graph.successors(before))
-        if (dag.tasks[after].rank != dag.tasks[before].rank) from_others_[after].push_back(before);
+        if (dag.tasks[after].rank != dag.tasks[before].rank) {
+          from_others_[after].push_back(before);
+          end_for_others_.emplace(before, 0);
+        }
     rank_free_.assign(dag.ranks.size(), 0);
-    end_.assign(dag.tasks.size(), 0);
   }
 
   void start(std::span<const TaskId> unit) override {
@@ -77,8 +81,8 @@ class OneAtATime final : public Backend {
   std::optional<IssueTimes> issue_;
   /// By task, what it waits for on other ranks: when its own is free, all has ended that it waits for there.
   std::unordered_map<TaskId, std::vector<TaskId>> from_others_;
+  std::unordered_map<TaskId, Seconds> end_for_others_;  ///< by task that one on another rank waits for
   std::vector<Seconds> rank_free_;
-  std::vector<Seconds> end_;
   std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready_;
   std::vector<Turn> stretch_;  ///< in the order in which they came
   bool stretch_is_over_ = false, is_in_one_go_ = true;
@@ -90,10 +94,13 @@ class OneAtATime final : public Backend {
     for (const TaskId member : unit) {
       start = std::max(start, rank_free_[dag_->tasks[member].rank]);
       if (const auto others = from_others_.find(member); others != from_others_.end())
-        for (const TaskId before : others->second) start = std::max(start, end_[before]);
+        for (const TaskId before : others->second) start = std::max(start, end_for_others_.at(before));
     }
     const Seconds end = start + turn.length;
-    for (const TaskId member : unit) rank_free_[dag_->tasks[member].rank] = end_[member] = end;
+    for (const TaskId member : unit) {
+      rank_free_[dag_->tasks[member].rank] = end;
+      if (const auto awaited = end_for_others_.find(member); awaited != end_for_others_.end()) awaited->second = end;
+    }
     return end;
   }
 
@@ -149,9 +156,9 @@ Seconds lower_bound(const Dag& dag, const KernelTimes& times, const Timeline& ti
 
 Seconds upper_bound(const Dag& dag, const Timeline& timeline, const KernelTimes* alone) {
   OneAtATime replay(timeline, alone);
-  const Timeline replayed = execute(dag, replay);
+  const Seconds last_end = last_end_on(dag, replay);
   if (!replay.is_whole()) return std::numeric_limits<Seconds>::infinity();
-  return std::max(timeline.makespan(), before_first_kernel(dag) + replayed.makespan());
+  return std::max(timeline.makespan(), before_first_kernel(dag) + last_end);
 }
 
 }  // namespace tandem::sim

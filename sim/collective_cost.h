@@ -14,6 +14,7 @@ namespace tandem::sim {
 struct Occupation {
   std::int32_t multiprocessors = 0;
   BytesPerSecond memory = 0;
+  bool operator==(const Occupation&) const = default;
 };
 
 /// A collective as one fluid flow: after `latency`, `bytes_per_channel` run over each channel of one of the layout's paths.

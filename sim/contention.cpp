@@ -1,6 +1,7 @@
 #include "sim/contention.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tandem::sim {
 
@@ -31,21 +32,33 @@ Contention::Contention(const Dag& dag, const KernelTimes& times, std::function<v
     ranks_[rank].is_contended = dag.devices[dag.ranks[rank].device].multiprocessors > 0;
 }
 
-Seconds Contention::begin_kernel(TaskId task, Seconds alone, Seconds now) {
-  OnRank& rank = ranks_[dag_.tasks[task].rank];
-  if (!rank.is_contended || is_on_host(task)) return now + alone;
-  const double slowed = slowdown_beside(dag_, times_, task, rank.taken);
-  rank.kernels.push_back({task, now, now + alone * slowed, slowed});
-  return rank.kernels.back().end;
+Seconds Contention::begin_run(std::span<const Turn> turns) {
+  OnRank& rank = ranks_[dag_.tasks[turns.front().task].rank];
+  if (unused_.empty()) unused_.emplace_back();
+  Run& run = rank.runs.emplace_back(std::move(unused_.back()));
+  unused_.pop_back();
+  run.turns.assign(turns.begin(), turns.end());
+  run.ended = 0;
+  date(rank, run, 0);
+  return run.turns.back().end;
 }
 
-bool Contention::end_kernel(TaskId task, Seconds date) {
-  OnRank& rank = ranks_[dag_.tasks[task].rank];
-  if (!rank.is_contended || is_on_host(task)) return true;
-  const auto found = std::ranges::find(rank.kernels, task, &Kernel::task);
-  if (found == rank.kernels.end() || found->end != date) return false;
-  rank.kernels.erase(found);
-  return true;
+std::span<const Turn> Contention::end_run(TaskId last, Seconds date) {
+  std::vector<Run>& runs = ranks_[dag_.tasks[last].rank].runs;
+  const auto found = std::ranges::find(runs, last, [](const Run& run) { return run.turns.back().task; });
+  if (found == runs.end() || found->turns.back().end != date) return {};
+  unused_.push_back(std::move(*found));
+  runs.erase(found);
+  return unused_.back().turns;
+}
+
+void Contention::date(const OnRank& rank, Run& run, std::size_t from) const {
+  for (std::size_t i = from; i < run.turns.size(); ++i) {
+    Turn& turn = run.turns[i];
+    turn.start = i == 0 ? turn.not_before : std::max(run.turns[i - 1].end, turn.not_before);
+    turn.slowdown = rank.is_contended ? slowdown_beside(dag_, times_, turn.task, rank.taken) : 1;
+    turn.end = turn.start + turn.alone * turn.slowdown;
+  }
 }
 
 void Contention::begin_communication(std::span<const TaskId> unit, const Occupation& occupation, Seconds now) {
@@ -68,18 +81,25 @@ void Contention::end_communication(std::span<const TaskId> unit, Seconds now) {
 
 void Contention::redate(OnRank& rank, Seconds now) {
   // Summed up anew, so that nothing is left of what has ended.
-  rank.taken = {};
+  const Occupation before = std::exchange(rank.taken, {});
   for (const Communication& communication : rank.communications) {
     rank.taken.multiprocessors += communication.occupation.multiprocessors;
     rank.taken.memory += communication.occupation.memory;
   }
-  for (Kernel& kernel : rank.kernels) {
-    const double slowed = slowdown_beside(dag_, times_, kernel.task, rank.taken);
-    const Seconds from = std::max(now, kernel.start);
-    if (slowed == kernel.slowdown || kernel.end <= from) continue;
-    kernel.end = from + (kernel.end - from) * (slowed / kernel.slowdown);
-    kernel.slowdown = slowed;
-    redated_(kernel.task, kernel.end);
+  if (rank.taken == before) return;
+  for (Run& run : rank.runs) {
+    while (run.ended < run.turns.size() && run.turns[run.ended].end <= now) ++run.ended;
+    if (run.ended == run.turns.size()) continue;
+    const Seconds end = run.turns.back().end;
+    Turn& current = run.turns[run.ended];
+    const bool has_begun = current.start < now;
+    if (has_begun) {
+      const double slowed = slowdown_beside(dag_, times_, current.task, rank.taken);
+      if (slowed != current.slowdown) current.end = now + (current.end - now) * (slowed / current.slowdown);
+      current.slowdown = slowed;
+    }
+    date(rank, run, has_begun ? run.ended + 1 : run.ended);
+    if (run.turns.back().end != end) redated_(run.turns.back().task, run.turns.back().end);
   }
 }
 

@@ -24,6 +24,17 @@ double slowdown(const KernelTime& kernel, const Device& device, const Occupation
 /// communication takes them. On the host, and on a device whose number of multiprocessors is not known, nothing slows a kernel.
 double slowdown_beside(const Dag& dag, const KernelTimes& times, TaskId task, const Occupation& taken);
 
+/// A kernel of a run: kernels of one stream, each of which begins when the one before it has ended, though not before its own
+/// date.
+struct Turn {
+  TaskId task = 0;
+  Seconds alone = 0;       ///< what it takes with the device to itself
+  Seconds not_before = 0;  ///< the date of the first one is when the run begins
+  // Told by Contention.
+  Seconds start = 0, end = 0;
+  double slowdown = 1;  ///< from its start, or the last change, on
+};
+
 /// Kernels beside communication, rank by rank: a kernel's rate changes whenever a collective on its rank begins or ends, and its
 /// remaining work goes on at the new one.
 ///
@@ -32,24 +43,23 @@ double slowdown_beside(const Dag& dag, const KernelTimes& times, TaskId task, co
 /// time on several streams do not slow each other.
 class Contention {
  public:
-  /// `redated` is told of each kernel that now ends at another date.
+  /// `redated` is told of the last kernel of each run that now ends at another date.
   Contention(const Dag& dag, const KernelTimes& times, std::function<void(TaskId, Seconds)> redated);
 
-  /// Starts a kernel that takes `alone` with the device to itself. Returns the date of its end, which holds until `redated` says
-  /// otherwise.
-  Seconds begin_kernel(TaskId task, Seconds alone, Seconds now);
-  /// Returns whether the kernel ends at this date; if so, it has ended.
-  bool end_kernel(TaskId task, Seconds date);
+  /// Starts a run. Returns the date of its end, which holds until `redated` says otherwise.
+  Seconds begin_run(std::span<const Turn> turns);
+  /// Returns the run whose last kernel this is if it ends at this date: it has ended then, and what is returned holds until the
+  /// next call. Returns nothing if it ends at another.
+  std::span<const Turn> end_run(TaskId last, Seconds date);
 
   /// Charges a collective to the ranks of its unit.
   void begin_communication(std::span<const TaskId> unit, const Occupation& occupation, Seconds now);
   void end_communication(std::span<const TaskId> unit, Seconds now);
 
  private:
-  struct Kernel {
-    TaskId task = 0;
-    Seconds start = 0, end = 0;
-    double slowdown = 1;
+  struct Run {
+    std::vector<Turn> turns;
+    std::size_t ended = 0;  ///< so many of these had when something last began or ended on the rank
   };
   struct Communication {
     TaskId task = 0;
@@ -57,7 +67,7 @@ class Contention {
   };
   struct OnRank {
     bool is_contended = false;
-    std::vector<Kernel> kernels;
+    std::vector<Run> runs;
     std::vector<Communication> communications;
     Occupation taken;  ///< by all of these
   };
@@ -66,9 +76,10 @@ class Contention {
   const KernelTimes& times_;
   std::function<void(TaskId, Seconds)> redated_;
   std::vector<OnRank> ranks_;
+  std::vector<Run> unused_;  ///< the last one is what ended last
 
-  /// The host computes apart from the GPU.
-  bool is_on_host(TaskId task) const { return dag_.tasks[task].stream == Stream::host; }
+  /// Dates the turns of a run from this one on.
+  void date(const OnRank& rank, Run& run, std::size_t from) const;
   void redate(OnRank& rank, Seconds now);
 };
 

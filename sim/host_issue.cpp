@@ -62,7 +62,7 @@ std::vector<std::pair<TaskId, TaskId>> posted_behind(const Dag& dag) {
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
     if (dag.tasks[id].stream != Stream::compute) continue;
     for (const TaskId next : dag.graph.successors(id))
-      if (const auto receive = behind.find(next); receive != behind.end()) receive->second = id;
+      if (is_from_another_stage(dag.tasks[next])) behind.at(next) = id;
   }
   std::vector<std::pair<TaskId, TaskId>> posted;
   for (const auto& [receive, kernel] : behind) posted.emplace_back(kernel, receive);
@@ -127,6 +127,7 @@ HostIssue::HostIssue(const Dag& dag)
   for (std::size_t rank = 0; rank < of_rank_.size(); ++rank) {
     of_rank_[rank].free = before_steps(dag, dag.ranks[rank]);
     advance(of_rank_[rank]);
+    newly_dated_.clear();
   }
 }
 
@@ -137,6 +138,9 @@ void HostIssue::put_in_order() {
     order.push_back(id);
   };
   const std::vector<std::pair<TaskId, TaskId>> posted = posted_behind(dag_);
+  std::vector<std::size_t> tasks(of_rank_.size(), 0);
+  for (const Task& task : dag_.tasks) ++tasks[task.rank];
+  for (std::size_t rank = 0; rank < tasks.size(); ++rank) of_rank_[rank].order.reserve(tasks[rank]);
   auto from_start = std::ranges::lower_bound(posted, std::pair(no_id, TaskId{0}));
   for (auto next = from_start; next != posted.end(); ++next) issue(next->second);
   auto next = posted.begin();

@@ -24,7 +24,7 @@ void SimGridBackend::prepare(const Dag& dag, Completions& completions) {
   completions_ = &completions;
   if (costs_ == nullptr) costs_ = &own_costs_.emplace(dag, speedup_);
   contention_.emplace(dag, costs_->kernels, [this](TaskId task, Seconds date) { endings_.push({date, task}); });
-  start_.resize(dag.tasks.size());
+  start_.resize(dag.ranks.size() * stream_count);
   if (!issues_for_free(dag)) {
     host_.emplace(dag);
     parked_.assign(dag.tasks.size(), false);
@@ -36,7 +36,9 @@ void SimGridBackend::prepare(const Dag& dag, Completions& completions) {
     steps_ ? steps_->flow_ended(flow, network_->clock()) : endings_.push({network_->clock(), flow});
     wake_for_next();
   };
-  if (jitter_) {
+  if (!jitter_) {
+    chains_.emplace(dag);
+  } else {
     factor_.resize(dag.ranks.size() * stream_count);
     for (const Rank& rank : dag.ranks) rank_factor_.push_back(jitter_->rank(rank.world_rank));
     lone_.emplace(dag.links.size(), dag.ranks.size() * stream_count);
@@ -70,7 +72,7 @@ void SimGridBackend::begin_when_issued(TaskId id) {
 
 void SimGridBackend::begin(TaskId id) {
   const Task& task = dag_->tasks[id];
-  if (!is_communication(task.op)) return begin_kernel(id);
+  if (!is_communication(task.op)) return begin_kernels(id);
   if (arrivals_ && awaits_members(id)) return;
   CollectiveCost cost = costs_->collectives.of(task);
   if (jitter_) {
@@ -79,7 +81,7 @@ void SimGridBackend::begin(TaskId id) {
     cost.bytes_per_channel = std::llround(static_cast<double>(cost.bytes_per_channel) * factor);
   }
   const Layout& layout = dag_->communicator_of(task).layout;
-  start_[id] = now_;
+  start_[lane_of(id)] = now_;
   contention_->begin_communication(dag_->unit_of(id), cost.occupation, now_);
   if (steps_) return steps_->begin(id, now_);
   if (FluidNetwork::is_flow(cost, layout)) return begin_flow(id, cost, layout);
@@ -103,21 +105,35 @@ void SimGridBackend::begin_flow(TaskId id, const CollectiveCost& cost, const Lay
   start(flow);
 }
 
-void SimGridBackend::begin_kernel(TaskId id) {
-  fetch_ahead(start_, id);
+void SimGridBackend::begin_kernels(TaskId id) {
+  turns_.clear();
+  if (jitter_) {
+    turns_.push_back(drawn_turn_of(id));
+  } else {
+    turns_.push_back(turn_of(id, now_));
+    for (TaskId next = chains_->next(id); next != no_id && (!host_ || host_->is_dated(next)); next = chains_->next(next))
+      turns_.push_back(turn_of(next, host_ ? host_->issued(next) : now_));
+  }
+  endings_.push({contention_->begin_run(turns_), turns_.back().task});
+}
+
+Turn SimGridBackend::turn_of(TaskId id, Seconds not_before) const {
   fetch_ahead(dag_->kernels.of_task, id);
   const Task& task = dag_->tasks[id];
-  start_[id] = now_;
-  Seconds alone = costs_->kernels.of(id) / speedup_.of_kernel(task, dag_->ranks[task.rank]);
-  if (jitter_) {
-    const Seconds undisturbed = alone;
-    alone *= rank_factor_[task.rank] * jitter_->kernel(dag_->ranks[task.rank].world_rank, id);
-    if (arrivals_) {
-      if (host_) arrivals_->waited_for_host(id, host_->issued(id));
-      arrivals_->compute(id, undisturbed, alone);
-    }
+  return {
+      .task = id, .alone = costs_->kernels.of(id) / speedup_.of_kernel(task, dag_->ranks[task.rank]), .not_before = not_before};
+}
+
+Turn SimGridBackend::drawn_turn_of(TaskId id) {
+  Turn turn = turn_of(id, now_);
+  const Seconds undisturbed = turn.alone;
+  const RankIndex rank = dag_->tasks[id].rank;
+  turn.alone *= rank_factor_[rank] * jitter_->kernel(dag_->ranks[rank].world_rank, id);
+  if (arrivals_) {
+    if (host_) arrivals_->waited_for_host(id, host_->issued(id));
+    arrivals_->compute(id, undisturbed, turn.alone);
   }
-  endings_.push({contention_->begin_kernel(id, alone, now_), id});
+  return turn;
 }
 
 bool SimGridBackend::awaits_members(TaskId id) {
@@ -148,7 +164,10 @@ void SimGridBackend::drive() {
 }
 
 bool SimGridBackend::has_ended(const Ending& ending) {
-  if (!is_communication(dag_->tasks[ending.task].op)) return contention_->end_kernel(ending.task, ending.date);
+  if (!is_communication(dag_->tasks[ending.task].op)) {
+    ended_run_ = contention_->end_run(ending.task, ending.date);
+    return !ended_run_.empty();
+  }
   if (lone_ && !lone_->end(ending.task, lane_of(ending.task), ending.date)) return false;
   contention_->end_communication(dag_->unit_of(ending.task), ending.date);
   return true;
@@ -156,17 +175,21 @@ bool SimGridBackend::has_ended(const Ending& ending) {
 
 void SimGridBackend::report(const Ending& ending) {
   now_ = ending.date;
+  const bool communicates = is_communication(dag_->tasks[ending.task].op);
   if (arrivals_) {
     const std::span<const TaskId> unit = dag_->unit_of(ending.task);
-    if (is_communication(dag_->tasks[ending.task].op) && jitter_->variation().communication > 0) {
-      const Seconds time = now_ - start_[ending.task];
+    if (communicates && jitter_->variation().communication > 0) {
+      const Seconds time = now_ - start_[lane_of(ending.task)];
       arrivals_->communicate(unit, time / factor_[lane_of(ending.task)], time);
     }
     arrivals_->ended(unit, now_);
   }
-  if (!host_) return completions_->ended(ending.task, start_[ending.task], now_);
+  if (!communicates)
+    for (const Turn& turn : ended_run_.first(ended_run_.size() - 1)) completions_->passed(turn.task, turn.start, turn.end);
+  const Seconds start = communicates ? start_[lane_of(ending.task)] : ended_run_.back().start;
+  if (!host_) return completions_->ended(ending.task, start, now_);
   const std::vector<TaskId> issued = host_->ended(ending.task, now_);
-  completions_->ended(ending.task, start_[ending.task], now_);
+  completions_->ended(ending.task, start, now_);
   for (const TaskId id : issued)
     if (const TaskId first = dag_->unit_of(id).front(); parked_[first]) begin_when_issued(first);
 }

@@ -8,6 +8,7 @@
 
 #include "runtime/backend.h"
 #include "sim/arrivals.h"
+#include "sim/chains.h"
 #include "sim/collective_cost.h"
 #include "sim/contention.h"
 #include "sim/fluid_network.h"
@@ -27,7 +28,8 @@ namespace tandem::sim {
 /// (`UnsharedLinks`). Of a step with jitter it has those alone that do meet others (`LoneFlows`).
 ///
 /// Kernels are slower while their rank communicates (see `Contention`); an ending that was redated is dropped when its old date
-/// comes.
+/// comes. Those of a chain (see `Chains`) that the CPU has dated run in one go, which has one ending; with jitter each has its
+/// own.
 ///
 /// In a step with jitter, kernels and collectives take their factors of these times, and collectives begin when the last of their
 /// members would be there, those included that a folded DAG does not hold (see `Arrivals`).
@@ -80,8 +82,11 @@ class SimGridBackend final : public Backend {
   std::optional<FluidNetwork>& network_;
   std::optional<LoneFlows> lone_;    ///< with jitter
   std::optional<StepPlayer> steps_;  ///< with collectives in steps: all flows are its messages
-  std::vector<Seconds> start_;       ///< by task
+  std::vector<Seconds> start_;       ///< of what communicates, by lane
   Dates endings_;
+  std::optional<Chains> chains_;      ///< without jitter
+  std::vector<Turn> turns_;           ///< of the run that begins
+  std::span<const Turn> ended_run_;   ///< of the kernel that has ended
   std::optional<HostIssue> host_;     ///< where the CPU takes time to issue
   std::vector<bool> parked_;          ///< by first task of a unit: ready, but not issued, and nobody knows when it will be
   Dates beginnings_;                  ///< of what is ready, but issued later, or waits for members that are not simulated
@@ -94,7 +99,9 @@ class SimGridBackend final : public Backend {
   Seconds now_ = 0;
 
   void begin(TaskId id);
-  void begin_kernel(TaskId id);
+  void begin_kernels(TaskId id);
+  Turn turn_of(TaskId id, Seconds not_before) const;
+  Turn drawn_turn_of(TaskId id);
   void begin_flow(TaskId id, const CollectiveCost& cost, const Layout& layout);
   bool awaits_members(TaskId id);
   double communication_factor(TaskId id) const;

@@ -1,7 +1,5 @@
 #include "sim/simulate.h"
 
-#include <algorithm>
-
 #include "runtime/base/peak_rss.h"
 #include "runtime/base/stopwatch.h"
 #include "runtime/executor.h"
@@ -21,9 +19,7 @@ SimulationRun simulate(const Dag& dag, Collectives collectives, const Speedup& s
   SimulationRun run;
   const auto work = [&] {
     SimGridBackend backend(collectives, speedup);
-    const Timeline timeline = execute(dag, backend, &ended.value());
-    std::ranges::copy(timeline.start, start.values().begin());
-    std::ranges::copy(timeline.end, end.values().begin());
+    execute_into(start.values(), end.values(), dag, backend, &ended.value());
   };
   run.peak_rss = run_in_child(work, progress ? std::function<void()>(tell) : std::function<void()>());
   if (progress) tell();
@@ -47,7 +43,7 @@ std::vector<Seconds> makespans(const Dag& dag, std::span<const Speedup> speedups
   const std::span<double> makespan = results.values();
   run_in_children(speedups.size(), jobs, [&](std::size_t i) {
     SimGridBackend backend(collectives, speedups[i]);
-    makespan[i] = execute(dag, backend).makespan();
+    makespan[i] = last_end_on(dag, backend);
   });
   return {makespan.begin(), makespan.end()};
 }

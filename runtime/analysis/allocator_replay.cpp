@@ -52,11 +52,11 @@ struct Run {
 using Weights = std::map<BufferId, std::vector<Run>>;
 
 /// The matrices that products on the rank multiply by: of a product of groups, one for each group.
-Weights matrices_on(const Dag& dag, RankIndex rank) {
+Weights matrices_on(const Dag& dag, const ByRank& tasks, RankIndex rank) {
   Weights matrices;
-  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+  tasks.for_each(rank, [&](TaskId id) {
     const Task& task = dag.tasks[id];
-    if (task.rank != rank || (task.op != OpKind::gemm && task.op != OpKind::grouped_gemm && task.op != OpKind::cast)) continue;
+    if (task.op != OpKind::gemm && task.op != OpKind::grouped_gemm && task.op != OpKind::cast) return;
     const auto* grouped = std::get_if<GroupedGemmAttributes>(&dag.attributes[task.attributes]);
     const auto groups = grouped == nullptr ? 1 : std::max<std::int64_t>(1, static_cast<std::int64_t>(grouped->rows.size()));
     for (const Operand& operand : dag.operands_of(id)) {
@@ -66,7 +66,7 @@ Weights matrices_on(const Dag& dag, RankIndex rank) {
       for (std::int64_t i = 0; i < groups; ++i)
         matrices[view.base].push_back({view.offset + i * elements, view.offset + (i + 1) * elements});
     }
-  }
+  });
   for (auto& [base, runs] : matrices) {
     std::ranges::sort(runs, [](const Run& a, const Run& b) { return std::tie(a.begin, b.end) < std::tie(b.begin, a.end); });
     // Of those that begin alike, the largest.
@@ -77,14 +77,14 @@ Weights matrices_on(const Dag& dag, RankIndex rank) {
 }
 
 /// Pieces of the unsharded model that one product multiplies by (queries, keys and values; gate and up) are one tensor.
-Weights weights_on(const Dag& dag, RankIndex rank) {
+Weights weights_on(const Dag& dag, const ByRank& tasks, RankIndex rank) {
   Weights weights;
   for (const ParameterShard& shard : dag.shards) {
     const Buffer& view = dag.buffers[shard.buffer];
     if (view.rank == rank && dag.buffers[view.base].kind == BufferKind::parameter)
       weights[view.base].push_back({view.offset, view.offset + view.shape.elements()});
   }
-  const Weights matrices = matrices_on(dag, rank);
+  const Weights matrices = matrices_on(dag, tasks, rank);
   for (auto& [base, runs] : weights) {
     std::ranges::sort(runs, {}, &Run::begin);
     const auto found = matrices.find(base);
@@ -123,15 +123,15 @@ void for_each_weight(const Dag& dag, const Weights& weights, const Update& updat
 }
 
 /// `all`: the updates of all ranks. `inputs`: as `inputs_that_stand_for` has them.
-Kept kept_on(const Dag& dag, const std::vector<OptimizerUpdate>& all, const std::vector<std::int64_t>& inputs,
-             const FrameworkMemory& held, const Timeline& timeline, RankIndex rank) {
+Kept kept_on(const Dag& dag, const ByRank& tasks, const ByRank& buffers, const std::vector<OptimizerUpdate>& all,
+             const std::vector<std::int64_t>& inputs, const FrameworkMemory& held, const Timeline& timeline, RankIndex rank) {
   Kept kept;
   const bool moves = dag.software.moves_weights;
   const std::vector<Update> updates = updates_on(all, rank);
-  std::vector<bool> is_state(dag.buffers.size());
+  std::vector<bool> is_state(buffers.count(rank));
   for (const Update& update : updates) {
-    for (const BufferId state : update.states) is_state[dag.buffers[state].base] = true;
-    if (update.factors != no_id) is_state[update.factors] = true;
+    for (const BufferId state : update.states) is_state[buffers.place(rank, dag.buffers[state].base)] = true;
+    if (update.factors != no_id) is_state[buffers.place(rank, update.factors)] = true;
   }
   std::vector<Bytes> of_period;  // inputs in their order, that come once more for each period
   const auto repeat_period = [&] {
@@ -139,18 +139,18 @@ Kept kept_on(const Dag& dag, const std::vector<OptimizerUpdate>& all, const std:
       kept.from_the_start.insert(kept.from_the_start.end(), of_period.begin(), of_period.end());
     of_period.clear();
   };
-  for (BufferId id = 0; id < dag.buffers.size(); ++id) {
+  buffers.for_each(rank, [&](BufferId id) {
     const Buffer& buffer = dag.buffers[id];
-    if (buffer.rank != rank || buffer.base != id || !is_persistent(buffer.kind) || buffer.kind == BufferKind::host) continue;
-    if (buffer.bytes() == 0 || is_state[id]) continue;
+    if (buffer.base != id || !is_persistent(buffer.kind) || buffer.kind == BufferKind::host) return;
+    if (buffer.bytes() == 0 || is_state[buffers.place(rank, id)]) return;
     const bool repeats = !inputs.empty() && inputs[id] > 1;
     if (!repeats) repeat_period();
     kept.from_the_start.push_back(buffer.bytes());
     if (repeats) of_period.push_back(buffer.bytes());
-  }
+  });
   repeat_period();
   kept.moved_at = kept.from_the_start.size();
-  const Weights weights = moves ? weights_on(dag, rank) : Weights{};
+  const Weights weights = moves ? weights_on(dag, tasks, rank) : Weights{};
   for (const auto& [base, runs] : weights)
     for (const Run& run : runs) kept.moved.push_back(size_of(dag.buffers[base].dtype, run.end - run.begin));
   for (const Update& update : updates) {
@@ -285,15 +285,15 @@ AllocatorReplay::AllocatorReplay(const Dag& dag, const Timeline& timeline, const
       changes_(changes),
       updates_(optimizer_updates(dag)),
       inputs_(inputs_that_stand_for(dag, timeline)),
-      held_(framework_memory(dag)),
-      placeholders_(lasting_placeholders(dag)) {}
+      placeholders_(lasting_placeholders(dag)),
+      held_(framework_memory(dag, placeholders_)) {}
 
 std::optional<AllocatorUse> AllocatorReplay::of(RankIndex rank, const CachingAllocator::Settings& settings) const {
   const std::vector<MemoryChange> of_rank = changes_[rank];
   const std::optional<std::vector<MemoryChange>> changes =
       changes_of_whole_step(dag_, timeline_, changes_in(MemoryHome::allocator, of_rank), rank);
   if (!changes) return {};
-  const Kept kept = kept_on(dag_, updates_, inputs_, held_[rank], timeline_, rank);
+  const Kept kept = kept_on(dag_, changes_.tasks(), changes_.buffers(), updates_, inputs_, held_[rank], timeline_, rank);
   const std::vector<Event> events = events_of(*changes);
   CachingAllocator allocator(settings);
   std::vector<CachingAllocator::Handle> moved;

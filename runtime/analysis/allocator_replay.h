@@ -7,6 +7,7 @@
 #include "runtime/analysis/framework_memory.h"
 #include "runtime/analysis/memory_changes.h"
 #include "runtime/analysis/optimizer_updates.h"
+#include "runtime/dag/by_rank.h"
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
 
@@ -34,7 +35,7 @@ struct AllocatorUse {
 /// allocated, though PyTorch does not count what no tensor has at the moment.
 class AllocatorReplay {
  public:
-  /// `changes`: the timeline's. All must outlive this.
+  /// `changes`: the timeline's. All must outlive this. Several threads may ask it.
   AllocatorReplay(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes);
 
   std::optional<AllocatorUse> of(RankIndex rank, const CachingAllocator::Settings& settings = {}) const;
@@ -46,8 +47,8 @@ class AllocatorReplay {
   // Of all ranks.
   std::vector<OptimizerUpdate> updates_;
   std::vector<std::int64_t> inputs_;
-  std::vector<FrameworkMemory> held_;
   std::vector<std::vector<Placeholder>> placeholders_;
+  std::vector<FrameworkMemory> held_;
 };
 
 }  // namespace tandem

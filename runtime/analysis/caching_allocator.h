@@ -3,9 +3,9 @@
 #include <boost/intrusive/set.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <limits>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -63,6 +63,21 @@ class CachingAllocator {
     BlockId id = no_block;
     bool in_use = false;
   };
+  /// Each stays at its address.
+  class Blocks {
+   public:
+    std::size_t size() const { return size_; }
+    Block& operator[](BlockId id) { return chunks_[id / chunk][id % chunk]; }
+    const Block& operator[](BlockId id) const { return chunks_[id / chunk][id % chunk]; }
+    void emplace_back() {
+      if (size_++ % chunk == 0) chunks_.push_back(std::make_unique<Block[]>(chunk));
+    }
+
+   private:
+    static constexpr std::size_t chunk = 512;
+    std::vector<std::unique_ptr<Block[]>> chunks_;
+    std::size_t size_ = 0;
+  };
   struct Segment {
     std::size_t pool = 0;
     Bytes size = 0;
@@ -100,7 +115,7 @@ class CachingAllocator {
 
   Settings settings_;
   std::map<std::pair<std::uint32_t, bool>, std::size_t> pool_index_;
-  std::deque<Block> blocks_;  ///< each stays at its address
+  Blocks blocks_;
   std::vector<Pool> pools_;
   std::vector<BlockId> unused_blocks_;
   std::vector<Segment> segments_;

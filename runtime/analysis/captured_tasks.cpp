@@ -121,10 +121,14 @@ CapturedTasks captured_tasks(const Dag& dag) {
       if (GraphCallable callable = callable_of_layer(dag, group); !callable.forward.empty())
         captured.callables.push_back(std::move(callable));
   }
+  captured.on_rank.resize(dag.ranks.size());
   captured.callable_of.assign(dag.tasks.size(), no_id);
-  for (std::uint32_t i = 0; i < captured.callables.size(); ++i)
-    for (const auto* tasks : {&captured.callables[i].forward, &captured.callables[i].backward})
+  for (std::uint32_t i = 0; i < captured.callables.size(); ++i) {
+    const auto& [forward, backward] = captured.callables[i];
+    for (const auto* tasks : {&forward, &backward})
       for (const TaskId id : *tasks) captured.callable_of[id] = i;
+    if (!forward.empty()) captured.on_rank[dag.tasks[forward.front()].rank].push_back(i);
+  }
   return captured;
 }
 

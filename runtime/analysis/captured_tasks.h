@@ -31,6 +31,7 @@ HeldGraphs held_graphs(const Software& software);
 /// Of `step` all but the optimizer, as megatron/core/full_cuda_graph.py has it.
 struct CapturedTasks {
   std::vector<GraphCallable> callables;
+  std::vector<std::vector<std::uint32_t>> on_rank;  ///< by rank, indices of its callables. Empty where nothing is captured
   std::vector<std::uint32_t> callable_of;  ///< by task, an index; no_id outside of graphs. Empty where nothing is captured
 
   bool empty() const { return callables.empty(); }

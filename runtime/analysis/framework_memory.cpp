@@ -71,7 +71,9 @@ std::vector<std::vector<Placeholder>> lasting_placeholders(const Dag& dag) {
   return placeholders;
 }
 
-std::vector<FrameworkMemory> framework_memory(const Dag& dag) {
+std::vector<FrameworkMemory> framework_memory(const Dag& dag) { return framework_memory(dag, lasting_placeholders(dag)); }
+
+std::vector<FrameworkMemory> framework_memory(const Dag& dag, const std::vector<std::vector<Placeholder>>& placeholders) {
   std::vector<FrameworkMemory> memory(dag.ranks.size());
   for (RankIndex rank = 0; rank < memory.size(); ++rank) {
     const Architecture architecture =
@@ -79,7 +81,6 @@ std::vector<FrameworkMemory> framework_memory(const Dag& dag) {
     memory[rank].reserved = dag.software.reserved;
     memory[rank].workspaces = dag.software.workspaces[static_cast<std::size_t>(architecture)];
   }
-  const std::vector<std::vector<Placeholder>> placeholders = lasting_placeholders(dag);
   for (RankIndex rank = 0; rank < memory.size(); ++rank)
     for (const Placeholder& placeholder : placeholders[rank]) memory[rank].placeholders += placeholder.bytes;
   return memory;

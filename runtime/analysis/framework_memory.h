@@ -26,7 +26,8 @@ struct Placeholder {
 /// placeholder has their rows together; experts of one grouped product share the placeholder of one of them.
 std::vector<std::vector<Placeholder>> lasting_placeholders(const Dag& dag);
 
-/// By rank of the DAG.
+/// By rank of the DAG. `placeholders`: its lasting ones.
+std::vector<FrameworkMemory> framework_memory(const Dag& dag, const std::vector<std::vector<Placeholder>>& placeholders);
 std::vector<FrameworkMemory> framework_memory(const Dag& dag);
 
 /// The bytes of the placeholder that the task takes while it runs: that of a weight outside of all layers, such as the LM head's,

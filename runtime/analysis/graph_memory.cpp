@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <unordered_map>
 
 namespace tandem {
 namespace {
@@ -21,29 +22,33 @@ void add_to(Lifetime& life, Seconds begin, Seconds end) {
 
 class Buffers {
  public:
-  Buffers(const Dag& dag, const Timeline& timeline, const CapturedTasks& captured)
-      : dag_(dag), timeline_(timeline), captured_(captured) {
-    result_.lives.resize(dag.buffers.size());
+  Buffers(const Dag& dag, const Timeline& timeline, const CapturedTasks& captured, const ByRank& tasks, const ByRank& buffers,
+          RankIndex rank)
+      : dag_(dag), timeline_(timeline), captured_(captured), tasks_(tasks), buffers_(buffers), rank_(rank) {
+    result_.lives.resize(buffers.count(rank));
     if (captured.empty()) return;
-    first_.assign(dag.buffers.size(), no_id);
-    for (TaskId id = 0; id < dag.tasks.size(); ++id)
+    first_.assign(buffers.count(rank), no_id);
+    tasks.for_each(rank, [&](TaskId id) {
       for (const Operand& operand : dag.operands_of(id)) {
-        TaskId& first = first_[dag.buffers[operand.buffer].base];
+        TaskId& first = first_[place_of(dag.buffers[operand.buffer].base)];
         if (first == no_id) first = id;
       }
+    });
   }
 
   GraphBuffers find() {
     if (!captured_.empty()) {
-      result_.in_pool.resize(dag_.buffers.size());
-      for (BufferId id = 0; id < first_.size(); ++id)
-        result_.in_pool[id] = first_[id] != no_id && captured_.of(first_[id]) != no_id && !is_persistent(dag_.buffers[id].kind);
-      for (const GraphCallable& callable : captured_.callables) ends_.push_back(end_of(callable));
+      result_.in_pool.resize(first_.size());
+      for (std::size_t place = 0; place < first_.size(); ++place)
+        result_.in_pool[place] = first_[place] != no_id && captured_.of(first_[place]) != no_id &&
+                                 !is_persistent(dag_.buffers[buffers_.id(rank_, place)].kind);
+      for (const std::uint32_t i : captured_.on_rank[rank_]) ends_.emplace(i, end_of(captured_.callables[i]));
       if (held_graphs(dag_.software) == HeldGraphs::layers)
-        for (std::uint32_t i = 0; i < captured_.callables.size(); ++i) add_copies(i);
+        for (const std::uint32_t i : captured_.on_rank[rank_]) add_copies(i);
     }
-    for (TaskId id = 0; id < dag_.tasks.size(); ++id)
+    tasks_.for_each(rank_, [&](TaskId id) {
       for (const Operand& operand : dag_.operands_of(id)) touch(id, dag_.buffers[operand.buffer].base);
+    });
     return std::move(result_);
   }
 
@@ -51,10 +56,15 @@ class Buffers {
   const Dag& dag_;
   const Timeline& timeline_;
   const CapturedTasks& captured_;
-  std::vector<TaskId> first_;  ///< by buffer, the task that touches it first; empty where nothing is captured
-  std::vector<Seconds> ends_;  ///< by callable
+  const ByRank &tasks_, &buffers_;
+  const RankIndex rank_;
+  std::vector<TaskId> first_;  ///< by place of a buffer, the task that touches it first; empty where nothing is captured
+  std::unordered_map<std::uint32_t, Seconds> ends_;  ///< by callable
   std::set<std::pair<std::uint32_t, BufferId>> inputs_;
   GraphBuffers result_;
+
+  std::size_t place_of(BufferId id) const { return buffers_.place(rank_, id); }
+  TaskId first_to_touch(BufferId id) const { return first_[place_of(id)]; }
 
   /// When a forward graph begins.
   Seconds start_of(const GraphCallable& callable) const { return timeline_.start[callable.forward.front()]; }
@@ -72,8 +82,9 @@ class Buffers {
       for (const Operand& operand : dag_.operands_of(id)) {
         const BufferId base = dag_.buffers[operand.buffer].base;
         if (operand.access() == Access::write || is_persistent(dag_.buffers[base].kind)) continue;
-        const bool of_micro_batch = dag_.tasks[first_[base]].micro_batch == dag_.tasks[id].micro_batch;  // and no cast weight
-        if (of_micro_batch && captured_.of(first_[base]) != callable) read.insert(base);
+        const bool of_micro_batch =
+            dag_.tasks[first_to_touch(base)].micro_batch == dag_.tasks[id].micro_batch;  // and no cast weight
+        if (of_micro_batch && captured_.of(first_to_touch(base)) != callable) read.insert(base);
       }
     return read;
   }
@@ -83,7 +94,7 @@ class Buffers {
     const std::set<BufferId> inputs = read_from_outside(i, callable.forward);
     for (const BufferId input : inputs) {
       inputs_.insert({i, input});
-      result_.copies.push_back({input, {start_of(callable), ends_[i]}, MemoryHome::graph_inputs});
+      result_.copies.push_back({input, {start_of(callable), ends_.at(i)}, MemoryHome::graph_inputs});
     }
     if (callable.backward.empty()) return;
     const TaskId first = callable.backward.front();  // by whose end the next graph may have the copies
@@ -93,16 +104,17 @@ class Buffers {
   }
 
   void touch(TaskId id, BufferId base) {
-    Lifetime& life = result_.lives[base];
+    const std::size_t place = place_of(base);
+    Lifetime& life = result_.lives[place];
     const std::uint32_t by = captured_.of(id);
     if (by != no_id && inputs_.contains({by, base})) {  // which reads its copy
       const Seconds copied = start_of(captured_.callables[by]);
       return add_to(life, copied, copied);
     }
     add_to(life, timeline_.start[id], timeline_.end[id]);
-    const std::uint32_t owner = result_.home_of(base) == MemoryHome::graph_pool ? captured_.of(first_[base]) : no_id;
-    const bool returned = owner != no_id && by != owner && dag_.tasks[first_[base]].phase == Phase::forward;
-    if (returned) life.end = std::max(life.end, ends_[owner]);
+    const std::uint32_t owner = result_.home_of(place) == MemoryHome::graph_pool ? captured_.of(first_[place]) : no_id;
+    const bool returned = owner != no_id && by != owner && dag_.tasks[first_[place]].phase == Phase::forward;
+    if (returned) life.end = std::max(life.end, ends_.at(owner));
   }
 };
 
@@ -129,8 +141,9 @@ std::vector<MemoryChange> changes_in(MemoryHome home, const std::vector<MemoryCh
   return changes;
 }
 
-GraphBuffers graph_buffers(const Dag& dag, const Timeline& timeline, const CapturedTasks& captured) {
-  return Buffers(dag, timeline, captured).find();
+GraphBuffers graph_buffers(const Dag& dag, const Timeline& timeline, const CapturedTasks& captured, const ByRank& tasks,
+                           const ByRank& buffers, RankIndex rank) {
+  return Buffers(dag, timeline, captured, tasks, buffers, rank).find();
 }
 
 }  // namespace tandem

@@ -5,6 +5,7 @@
 
 #include "runtime/analysis/captured_tasks.h"
 #include "runtime/analysis/memory_changes.h"
+#include "runtime/dag/by_rank.h"
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
 
@@ -44,22 +45,25 @@ struct Lifetime {
   Seconds end = -1;  ///< before it begins: it never lives
 };
 
-/// What lies in graphs' memory, and when, as if each graph were captured whenever it is replayed.
+/// What of a rank lies in graphs' memory, and when, as if each graph were captured whenever it is replayed.
 struct GraphBuffers {
   struct Copy {
     BufferId of = 0;
     Lifetime life;
     MemoryHome home = MemoryHome::graph_inputs;
   };
-  std::vector<Lifetime> lives;  ///< by buffer, whether in graphs or not; those of views stand under what they are views of
-  std::vector<bool> in_pool;    ///< by buffer; empty where nothing is captured
+  // By place among the buffers of the rank (by_rank.h).
+  std::vector<Lifetime> lives;  ///< whether in graphs or not; those of views stand under what they are views of
+  std::vector<bool> in_pool;    ///< empty where nothing is captured
   std::vector<Copy> copies;
 
-  MemoryHome home_of(BufferId id) const {
-    return !in_pool.empty() && in_pool[id] ? MemoryHome::graph_pool : MemoryHome::allocator;
+  MemoryHome home_of(std::size_t place) const {
+    return !in_pool.empty() && in_pool[place] ? MemoryHome::graph_pool : MemoryHome::allocator;
   }
 };
 
-GraphBuffers graph_buffers(const Dag& dag, const Timeline& timeline, const CapturedTasks& captured);
+/// `tasks` and `buffers`: those of the DAG.
+GraphBuffers graph_buffers(const Dag& dag, const Timeline& timeline, const CapturedTasks& captured, const ByRank& tasks,
+                           const ByRank& buffers, RankIndex rank);
 
 }  // namespace tandem

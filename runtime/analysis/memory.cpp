@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "runtime/analysis/framework_memory.h"
 #include "runtime/analysis/graph_memory.h"
+#include "runtime/base/parallel.h"
 
 namespace tandem {
 namespace {
@@ -14,6 +14,7 @@ void find_peak(const Timeline& timeline, const std::vector<MemoryChange>& change
   use.graph_buffers = graphs.pool_buffers;
   Bytes buffers = use.buffers = use.inputs + use.graph_buffers;
   use.peak_at = timeline.in_step(graphs.fullest_at);
+  use.changes = changes.size();
   for (const MemoryChange& change : changes) {
     if (change.home != MemoryHome::allocator) continue;
     (change.is_activation ? activations : buffers) += change.bytes;
@@ -39,15 +40,18 @@ std::vector<std::int64_t> inputs_that_stand_for(const Dag& dag, const Timeline& 
   return inputs;
 }
 
-std::vector<MemoryUse> memory_use(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes) {
-  std::vector<MemoryUse> uses(dag.ranks.size());
-  const std::vector<FrameworkMemory> held = framework_memory(dag);
-  for (RankIndex rank = 0; rank < uses.size(); ++rank) uses[rank].inputs = uses[rank].framework = held[rank].bytes();
-  const std::vector<std::int64_t> inputs = inputs_that_stand_for(dag, timeline);
-  for (BufferId id = 0; id < dag.buffers.size(); ++id) {
-    const Buffer& buffer = dag.buffers[id];
-    if (buffer.base != id) continue;
-    MemoryUse& use = uses[buffer.rank];
+MemoryUses::MemoryUses(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes)
+    : dag_(dag),
+      timeline_(timeline),
+      changes_(changes),
+      held_(framework_memory(dag)),
+      inputs_(inputs_that_stand_for(dag, timeline)) {}
+
+MemoryUse MemoryUses::that_stays(RankIndex rank) const {
+  MemoryUse use{.inputs = held_[rank].bytes(), .framework = held_[rank].bytes()};
+  changes_.buffers().for_each(rank, [&](BufferId id) {
+    const Buffer& buffer = dag_.buffers[id];
+    if (buffer.base != id) return;
     switch (buffer.kind) {
       case BufferKind::parameter:
         use.parameters += buffer.bytes();
@@ -59,7 +63,7 @@ std::vector<MemoryUse> memory_use(const Dag& dag, const Timeline& timeline, cons
         use.optimizer += buffer.bytes();
         break;
       case BufferKind::input:
-        use.inputs += (inputs.empty() ? 1 : inputs[id]) * buffer.bytes();
+        use.inputs += (inputs_.empty() ? 1 : inputs_[id]) * buffer.bytes();
         break;
       case BufferKind::host:
         use.host += buffer.bytes();
@@ -68,13 +72,22 @@ std::vector<MemoryUse> memory_use(const Dag& dag, const Timeline& timeline, cons
       case BufferKind::communication:
         break;  // these come and go
     }
-  }
-  for (RankIndex rank = 0; rank < dag.ranks.size(); ++rank) find_peak(timeline, changes[rank], uses[rank]);
-  return uses;
+  });
+  return use;
+}
+
+MemoryUse MemoryUses::of(RankIndex rank) const {
+  MemoryUse use = that_stays(rank);
+  find_peak(timeline_, changes_[rank], use);
+  return use;
 }
 
 std::vector<MemoryUse> memory_use(const Dag& dag, const Timeline& timeline) {
-  return memory_use(dag, timeline, MemoryChanges(dag, timeline));
+  const MemoryChanges changes(dag, timeline);
+  const MemoryUses use(dag, timeline, changes);
+  std::vector<MemoryUse> of_rank(dag.ranks.size());
+  in_parallel(of_rank.size(), [&](std::size_t rank) { of_rank[rank] = use.of(static_cast<RankIndex>(rank)); });
+  return of_rank;
 }
 
 std::vector<RankIndex> fullest_ranks(const Dag& dag, const std::vector<MemoryUse>& by_rank) {

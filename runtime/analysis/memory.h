@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "runtime/analysis/framework_memory.h"
 #include "runtime/analysis/memory_changes.h"
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
@@ -22,6 +23,7 @@ struct MemoryUse {
   Bytes graph_activations = 0;  ///< of the activations, what CUDA graphs hold (graph_memory.h)
   Bytes graph_buffers = 0;      ///< of the buffers
   Seconds peak_at = 0;
+  std::size_t changes = 0;  ///< of its memory in the timeline (memory_changes.h)
 
   Bytes graphs() const { return graph_activations + graph_buffers; }
   Bytes peak() const { return parameters + gradients + optimizer + activations + buffers; }
@@ -29,7 +31,24 @@ struct MemoryUse {
 
 /// By rank of the DAG.
 std::vector<MemoryUse> memory_use(const Dag& dag, const Timeline& timeline);
-std::vector<MemoryUse> memory_use(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes);
+
+/// The use of one rank at a time: several threads may ask, each of some of the ranks.
+class MemoryUses {
+ public:
+  /// `changes`: the timeline's. All must outlive this.
+  MemoryUses(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes);
+  MemoryUse of(RankIndex rank) const;
+
+ private:
+  const Dag& dag_;
+  const Timeline& timeline_;
+  const MemoryChanges& changes_;
+  std::vector<FrameworkMemory> held_;  ///< by rank
+  std::vector<std::int64_t> inputs_;
+
+  /// Returns the use of what lives for the whole step.
+  MemoryUse that_stays(RankIndex rank) const;
+};
 
 /// Returns how many inputs of the step each buffer stands for: as many as the first task that reads it, and 1 where it is none.
 /// Empty where nothing of the timeline repeats itself.

@@ -67,69 +67,46 @@ std::vector<MemoryChange> in_order(const std::vector<MemoryChange>& changes) {
   return ordered;
 }
 
-template <typename Items, typename RankOf>
-void sort_by_rank(Items& items, const RankOf& rank_of) {
-  if (!std::ranges::is_sorted(items, {}, rank_of)) std::ranges::stable_sort(items, {}, rank_of);
-}
-
 }  // namespace
 
-/// What changes come from, each sorted by rank.
+/// What changes come from.
 class MemoryChanges::Origins {
-  auto of_buffer() const {
-    return [this](BufferId id) { return dag_.buffers[id].rank; };
-  }
-  auto of_copy() const {
-    return [this](const GraphBuffers::Copy& copy) { return dag_.buffers[copy.of].rank; };
-  }
-  auto of_task() const {
-    return [this](TaskId id) { return dag_.tasks[id].rank; };
-  }
-
  public:
   Origins(const Dag& dag, const Timeline& timeline)
       : dag_(dag),
         timeline_(timeline),
+        tasks_(ByRank::tasks(dag)),
+        buffers_(ByRank::buffers(dag)),
         captured_(captured_tasks(dag)),
-        graphs_(graph_buffers(dag, timeline, captured_)),
-        held_by_kernel_(held_beside(dag)) {
-    for (BufferId id = 0; id < dag.buffers.size(); ++id)
-      if (comes_and_goes(dag, id) && graphs_.lives[id].end >= 0) buffers_.push_back(id);
-    find_holders();
-    sort_by_rank(buffers_, of_buffer());
-    sort_by_rank(graphs_.copies, of_copy());
-    sort_by_rank(holders_, of_task());
-  }
+        held_by_kernel_(held_beside(dag)),
+        anything_is_held_(std::ranges::any_of(held_by_kernel_, [](const auto& held) { return held.value_or(0) > 0; })) {}
 
   std::vector<MemoryChange> of(RankIndex rank) const {
-    const auto buffers = std::ranges::equal_range(buffers_, rank, {}, of_buffer());
+    const GraphBuffers graphs = graph_buffers(dag_, timeline_, captured_, tasks_, buffers_, rank);
     std::vector<MemoryChange> changes;
-    changes.reserve(2 * buffers.size());
-    for (const BufferId id : buffers) add(id, graphs_.lives[id], graphs_.home_of(id), changes);
-    for (const GraphBuffers::Copy& copy : std::ranges::equal_range(graphs_.copies, rank, {}, of_copy()))
+    changes.reserve(2 * graphs.lives.size());
+    for (std::size_t place = 0; place < graphs.lives.size(); ++place) {
+      const BufferId id = buffers_.id(rank, place);
+      const Lifetime& life = graphs.lives[place];
+      if (comes_and_goes(dag_, id) && life.end >= 0) add(id, life, graphs.home_of(place), changes);
+    }
+    for (const GraphBuffers::Copy& copy : graphs.copies)
       if (copy.life.end >= 0) add(copy.of, copy.life, copy.home, changes);
-    for (const TaskId id : std::ranges::equal_range(holders_, rank, {}, of_task())) add_what_frameworks_hold(id, changes);
+    if (anything_is_held_ || dag_.software.placeholder_gradients)
+      tasks_.for_each(rank, [&](TaskId id) { add_what_frameworks_hold(id, changes); });
     return changes;
   }
+
+  const ByRank& tasks() const { return tasks_; }
+  const ByRank& buffers() const { return buffers_; }
 
  private:
   const Dag& dag_;
   const Timeline& timeline_;
-  CapturedTasks captured_;
-  GraphBuffers graphs_;
-  std::vector<std::optional<double>> held_by_kernel_;
-  std::vector<BufferId> buffers_;
-  std::vector<TaskId> holders_;  ///< tasks beside which a framework holds something
-
-  void find_holders() {
-    const bool holds = std::ranges::any_of(held_by_kernel_, [](const auto& held) { return held.value_or(0) > 0; });
-    if (!holds && !dag_.software.placeholder_gradients) return;
-    for (TaskId id = 0; id < dag_.tasks.size(); ++id) {
-      const KernelId kernel = dag_.kernels.of_task[id];
-      if (kernel == no_id || !held_by_kernel_[kernel]) continue;
-      if (*held_by_kernel_[kernel] > 0 || passing_placeholder(dag_, id) > 0) holders_.push_back(id);
-    }
-  }
+  const ByRank tasks_, buffers_;
+  const CapturedTasks captured_;
+  const std::vector<std::optional<double>> held_by_kernel_;
+  const bool anything_is_held_;
 
   void add(BufferId id, const Lifetime& life, MemoryHome home, std::vector<MemoryChange>& changes) const {
     const Buffer& buffer = dag_.buffers[id];
@@ -139,6 +116,10 @@ class MemoryChanges::Origins {
   }
 
   void add_what_frameworks_hold(TaskId id, std::vector<MemoryChange>& changes) const {
+    const KernelId kernel = dag_.kernels.of_task[id];
+    if (kernel == no_id || !held_by_kernel_[kernel]) return;
+    const Bytes placeholder = passing_placeholder(dag_, id);
+    if (*held_by_kernel_[kernel] == 0 && placeholder == 0) return;
     const BufferId largest = largest_operand(dag_, id);
     const auto elements = static_cast<double>(dag_.buffers[largest].shape.elements());
     const MemoryHome home = captured_.of(id) == no_id ? MemoryHome::allocator : MemoryHome::graph_pool;
@@ -146,10 +127,10 @@ class MemoryChanges::Origins {
       changes.push_back({timeline_.start[id], bytes, dag_.buffers[largest].base, true, home});
       changes.push_back({timeline_.end[id], -bytes, dag_.buffers[largest].base, true, home});
     };
-    if (const Bytes placeholder = passing_placeholder(dag_, id); placeholder > 0) add_bytes(placeholder);
+    if (placeholder > 0) add_bytes(placeholder);
     // Tensors of fp32 at most, each for itself.
     constexpr double widest = 4;
-    for (double held = *held_by_kernel_[dag_.kernels.of_task[id]]; held > 0; held -= widest)
+    for (double held = *held_by_kernel_[kernel]; held > 0; held -= widest)
       add_bytes(static_cast<Bytes>(std::min(held, widest) * elements));
   }
 };
@@ -161,6 +142,7 @@ MemoryChanges::MemoryChanges(MemoryChanges&&) noexcept = default;
 
 std::vector<MemoryChange> MemoryChanges::operator[](RankIndex rank) const { return in_order(origins_->of(rank)); }
 
-std::size_t MemoryChanges::count(RankIndex rank) const { return origins_->of(rank).size(); }
+const ByRank& MemoryChanges::tasks() const { return origins_->tasks(); }
+const ByRank& MemoryChanges::buffers() const { return origins_->buffers(); }
 
 }  // namespace tandem

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <cstddef>
 #include <memory>
 #include <vector>
 
+#include "runtime/dag/by_rank.h"
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
 
@@ -28,8 +28,8 @@ struct MemoryChange {
   MemoryHome home = MemoryHome::allocator;
 };
 
-/// The changes of each rank of a DAG. A rank's are made when they are asked for, as those of all take a good part of what a
-/// large step takes; what they are made of is found once.
+/// The changes of each rank of a DAG. A rank's are made when they are asked for, as those of all, and what they are made of, take
+/// a good part of what a large step takes. Several threads may ask.
 class MemoryChanges {
  public:
   /// Both must outlive this.
@@ -40,8 +40,9 @@ class MemoryChanges {
   /// Returns the changes in time's order. At one instant frees come first, as they make room for what is allocated then, and the
   /// largest allocation comes last.
   std::vector<MemoryChange> operator[](RankIndex rank) const;
-  /// Returns how many these are.
-  std::size_t count(RankIndex rank) const;
+
+  const ByRank& tasks() const;
+  const ByRank& buffers() const;
 
  private:
   class Origins;

@@ -84,7 +84,7 @@ std::vector<MemoryHolder> largest_of(const Dag& dag, std::span<const MemoryChang
 std::vector<MemoryOverTime> memory_over_time(const Dag& dag, const Timeline& timeline, const std::vector<RankIndex>& ranks,
                                              const MemoryDetail& detail) {
   const MemoryChanges all(dag, timeline);
-  const std::vector<MemoryUse> uses = memory_use(dag, timeline, all);
+  const std::vector<MemoryUse> uses = memory_use(dag, timeline);
   const std::vector<Touched> touched = touched_by_buffer(dag, timeline);
   std::vector<MemoryOverTime> memories;
   for (const RankIndex rank : ranks) {

@@ -10,18 +10,21 @@ struct Interval {
   Seconds start, end;
 };
 
+/// Adds an interval: joins it with the last one where it starts in it or at its end.
+void join(std::vector<Interval>& intervals, const Interval& next) {
+  if (!intervals.empty() && intervals.back().start <= next.start && next.start <= intervals.back().end) {
+    intervals.back().end = std::max(intervals.back().end, next.end);
+  } else {
+    intervals.push_back(next);
+  }
+}
+
 /// Sorted, and joined where they touch or overlap.
 std::vector<Interval> joined(std::vector<Interval> intervals) {
   // Those of one stream are in order.
   if (!std::ranges::is_sorted(intervals, {}, &Interval::start)) std::ranges::sort(intervals, {}, &Interval::start);
   std::vector<Interval> apart;
-  for (const Interval& next : intervals) {
-    if (!apart.empty() && next.start <= apart.back().end) {
-      apart.back().end = std::max(apart.back().end, next.end);
-    } else {
-      apart.push_back(next);
-    }
-  }
+  for (const Interval& next : intervals) join(apart, next);
   return apart;
 }
 
@@ -41,13 +44,13 @@ Seconds common(const Timeline& timeline, const std::vector<Interval>& a, const s
   return sum;
 }
 
-/// When the compute stream of each rank was busy.
+/// When the compute stream of each rank was busy. Kernels follow on each other as they come, so few intervals are ever held.
 std::vector<std::vector<Interval>> compute_intervals(const Dag& dag, const Timeline& timeline) {
   std::vector<std::vector<Interval>> compute(dag.ranks.size());
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
     const Task& task = dag.tasks[id];
     if (!is_communication(task.op) && task.stream == Stream::compute)
-      compute[task.rank].push_back({timeline.start[id], timeline.end[id]});
+      join(compute[task.rank], {timeline.start[id], timeline.end[id]});
   }
   for (std::vector<Interval>& intervals : compute) intervals = joined(std::move(intervals));
   return compute;

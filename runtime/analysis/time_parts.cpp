@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
-
-#include "runtime/analysis/predecessors.h"
+#include <utility>
+#include <vector>
 
 namespace tandem {
 namespace {
@@ -12,10 +12,31 @@ std::size_t exposed_axis(const Task& task) {
   return static_cast<std::size_t>(task.stream == Stream::host ? Axis::host : task.axis);
 }
 
+/// What tasks wait for that may be exposed on their ranks: communications, and what the host computes. Few edges are of these.
+class Awaited {
+ public:
+  explicit Awaited(const Dag& dag) {
+    for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+      const Task& task = dag.tasks[id];
+      if (!is_communication(task.op) && task.stream != Stream::host) continue;
+      for (const TaskId after : dag.graph.successors(id))
+        if (dag.tasks[after].rank == task.rank) edges_.emplace_back(after, id);
+    }
+    std::ranges::sort(edges_);
+  }
+
+  /// Returns the edges to a task, by where they come from.
+  auto by(TaskId id) const { return std::ranges::equal_range(edges_, id, {}, &Edge::first); }
+
+ private:
+  using Edge = std::pair<TaskId, TaskId>;  ///< the one that waits, and what it waits for
+  std::vector<Edge> edges_;
+};
+
 class RankAccount {
  public:
-  RankAccount(const Dag& dag, const Timeline& timeline, const Predecessors& predecessors)
-      : dag_(dag), timeline_(timeline), predecessors_(predecessors) {}
+  RankAccount(const Dag& dag, const Timeline& timeline, const Awaited& awaited)
+      : dag_(dag), timeline_(timeline), awaited_(awaited) {}
 
   /// The rank ran nothing on its compute stream in [from, to), as often as `waiter`, which ended the wait, runs.
   void add_gap(Seconds from, Seconds to, TaskId waiter) {
@@ -39,16 +60,13 @@ class RankAccount {
  private:
   const Dag& dag_;
   const Timeline& timeline_;
-  const Predecessors& predecessors_;
+  const Awaited& awaited_;
 
   /// Of the communications, and what the host computes, on the same rank that `task` waited for, the one that ended last.
   TaskId last_communication_before(TaskId task) const {
     TaskId last = no_id;
-    for (const TaskId before : predecessors_.of(task)) {
-      const Task& t = dag_.tasks[before];
-      if (t.rank != dag_.tasks[task].rank || !(is_communication(t.op) || t.stream == Stream::host)) continue;
+    for (const auto& [after, before] : awaited_.by(task))
       if (last == no_id || timeline_.end[before] > timeline_.end[last]) last = before;
-    }
     return last;
   }
 };
@@ -71,8 +89,8 @@ void TimeParts::add(const TimeParts& other, double times) {
 }
 
 std::vector<TimeParts> time_parts(const Dag& dag, const Timeline& timeline) {
-  const Predecessors predecessors(dag);
-  std::vector<RankAccount> accounts(dag.ranks.size(), RankAccount(dag, timeline, predecessors));
+  const Awaited awaited(dag);
+  std::vector<RankAccount> accounts(dag.ranks.size(), RankAccount(dag, timeline, awaited));
   std::vector<Seconds> busy_until(dag.ranks.size(), 0);
   std::vector<TaskId> last_to_end(dag.ranks.size(), no_id);
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {

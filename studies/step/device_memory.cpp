@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "runtime/analysis/allocator_replay.h"
+#include "runtime/base/parallel.h"
 #include "sim/nccl_memory.h"
 
 namespace tandem::studies {
@@ -32,15 +33,18 @@ std::optional<DeviceMemory> device_memory(const Dag& dag, const Timeline& timeli
   Bytes most = 0;
   for (const RankIndex rank : ranks) most = std::max(most, by_rank[rank].peak());
   const AllocatorReplay replay(dag, timeline, changes);
-  // Stages that hold the same do the same.
   std::set<std::tuple<Bytes, Bytes, Bytes, std::size_t>> seen;
+  std::erase_if(ranks, [&](RankIndex rank) {
+    const MemoryUse& use = by_rank[rank];
+    if (static_cast<double>(use.peak()) < far_below * static_cast<double>(most)) return true;
+    // Stages that hold the same do the same.
+    return !seen.insert({use.peak(), use.parameters, use.activations, use.changes}).second;
+  });
+  std::vector<std::optional<DeviceMemory>> memories(ranks.size());
+  in_parallel(ranks.size(), [&](std::size_t i) { memories[i] = memory_of(dag, replay, ranks[i]); });
   DeviceMemory fullest;
   Bytes allocated = 0;
-  for (const RankIndex rank : ranks) {
-    const MemoryUse& use = by_rank[rank];
-    if (static_cast<double>(use.peak()) < far_below * static_cast<double>(most)) continue;
-    if (!seen.insert({use.peak(), use.parameters, use.activations, changes.count(rank)}).second) continue;
-    const std::optional<DeviceMemory> memory = memory_of(dag, replay, rank);
+  for (const std::optional<DeviceMemory>& memory : memories) {
     if (!memory) return {};
     allocated = std::max(allocated, memory->allocated);
     if (memory->device() > fullest.device()) fullest = *memory;

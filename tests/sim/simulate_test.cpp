@@ -132,6 +132,7 @@ class Recorder final : public Completions {
     tasks_.values()[place] = task;
     ends_.values()[place] = end;
   }
+  void passed(TaskId task, Seconds start, Seconds end) override { ended(task, start, end); }
   std::size_t reported() { return static_cast<std::size_t>(reported_.values()[0]); }
   TaskId task(std::size_t place) { return static_cast<TaskId>(tasks_.values()[place]); }
   Seconds end(std::size_t place) { return ends_.values()[place]; }
