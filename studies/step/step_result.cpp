@@ -62,8 +62,11 @@ void add_times(const Dag& dag, const Timeline& timeline, DType precision, StepRe
   for (TaskId id = 0; id < dag.tasks.size(); ++id) result.tasks += static_cast<std::size_t>(timeline.times(id));
 }
 
-void add_memory(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes, const std::vector<MemoryUse>& uses,
-                StepResult& result) {
+void add_memory(const Dag& dag, const Timeline& timeline, StepResult& result) {
+  const MemoryChanges changes(dag, timeline);
+  const MemoryUses use(dag, timeline, changes);
+  std::vector<MemoryUse> uses(dag.ranks.size());
+  in_parallel(uses.size(), [&](std::size_t rank) { uses[rank] = use.of(static_cast<RankIndex>(rank)); });
   result.stages = memory_by_stage(dag, uses);
   result.device_memory = device_memory(dag, timeline, changes, uses);
   result.gpu_memory = smallest_memory(dag);
@@ -101,16 +104,12 @@ StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, 
   result.rank_classes = dag.ranks.size();
   result.link_classes = dag.links.size();
   result.run.tasks_simulated = dag.tasks.size();
-  const MemoryChanges changes(dag, timeline);
-  const MemoryUses use(dag, timeline, changes);
-  std::vector<MemoryUse> uses(dag.ranks.size());
-  // The first two write members of the result that no other reads.
-  in_parallel(2 + uses.size(), [&](std::size_t part) {
-    if (part == 0) add_bounds(dag, timeline, result);
-    if (part == 1) add_times(dag, timeline, precision, result);
-    if (part >= 2) uses[part - 2] = use.of(static_cast<RankIndex>(part - 2));
+  // Each of these writes members of the result that no other reads; the first takes the longest, and has threads of its own.
+  in_parallel(3, [&](std::size_t part) {
+    if (part == 0) add_memory(dag, timeline, result);
+    if (part == 1) add_bounds(dag, timeline, result);
+    if (part == 2) add_times(dag, timeline, precision, result);
   });
-  add_memory(dag, timeline, changes, uses, result);
   return result;
 }
 
