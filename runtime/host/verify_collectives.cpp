@@ -35,7 +35,8 @@ float crafted_sum(std::size_t members, std::size_t element) {
 
 /// 128 (n + 1) + e mod 251: whole, too.
 float crafted_mean(std::size_t members, std::size_t element) {
-  return static_cast<float>(member_weight * (members + 1) / 2 + element % pattern_period);
+  const std::size_t mean = member_weight * (members + 1) / 2;
+  return static_cast<float>(mean + element % pattern_period);
 }
 
 float expected(const Collective& collective, std::size_t member, std::size_t element) {

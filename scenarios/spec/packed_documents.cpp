@@ -29,7 +29,8 @@ double heaviest_run(const std::vector<double>& items, std::size_t length) {
     most = std::max(most, sum);
     all += sum;
   }
-  return most / (all / static_cast<double>(items.size() / length));
+  const std::size_t sequences = items.size() / length;
+  return most / (all / static_cast<double>(sequences));
 }
 
 double pairs_of(const std::vector<PackedDocument>& sequence) {

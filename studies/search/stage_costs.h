@@ -64,7 +64,8 @@ struct StageCosts {
   const PairCost& pair_of(const ChunkPlacement& placement, std::int32_t stage, const Action& forward,
                           const Action& backward) const {
     const std::int32_t chunks = placement.chunks();
-    return pairs.at(static_cast<std::size_t>((stage * chunks + forward.chunk) * chunks + backward.chunk));
+    const std::int32_t at = (stage * chunks + forward.chunk) * chunks + backward.chunk;
+    return pairs.at(static_cast<std::size_t>(at));
   }
 };
 

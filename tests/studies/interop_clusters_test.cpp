@@ -297,7 +297,7 @@ TEST_F(Clusters, OneHostWithoutEdgesIsACluster) {
 }
 
 TEST_F(Clusters, RefuseAnInfrastructureWithItsPlace) {
-  const auto changed = [](std::string from, const std::string& to) {
+  const auto changed = [](const std::string& from, const std::string& to) {
     std::string text = infrastructure;
     return text.replace(text.find(from), from.size(), to);
   };

@@ -34,7 +34,7 @@ TEST(Measurement, LeavesOutKernelsByTheRunsOfEach) {
   const CalibrationBench bench = open_gpu_bench(std::make_unique<NamedGpu>());
   const std::vector<TimedKernel> probes{sim::gemm(256, 256, 256), sim::copy_of(1 << 14), sim::copy_of(1 << 22)};
   const auto swept = [&](Seconds budget) {
-    const Calibration calibration = measure(
+    Calibration calibration = measure(
         bench, {.probes = probes, .requested = {}, .swept = {sim::gemm(1024, 1024, 1024), sim::copy_of(1 << 28)}}, budget);
     EXPECT_EQ(calibration.profile.kernels.size() + calibration.too_long, 5U);
     return calibration;
