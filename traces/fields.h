@@ -323,7 +323,8 @@ inline constexpr auto fields_of<Software> = std::tuple{&Software::name,
                                                        &Software::fuses_experts,
                                                        &Software::gathers_casts,
                                                        &Software::norm_casts,
-                                                       &Software::sums_after_weights};
+                                                       &Software::sums_after_weights,
+                                                       &Software::reduces_amax};
 
 // the step
 template <>

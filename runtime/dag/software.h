@@ -69,6 +69,9 @@ struct Software {
   /// A norm whose output only a linear layer multiplies by writes it in fp8 at once, by rows (Transformer Engine's
   /// LayerNormLinear).
   bool norm_casts = false;
+  /// Delayed scaling: when a pass leaves the layers of a chunk, the maxima of what it cast are reduced over ranks, which all wait
+  /// for it (Transformer Engine's FP8GlobalStateManager, reduce_and_update_fp8_tensors).
+  bool reduces_amax = false;
   /// What tensor-parallel ranks contribute to the gradient of an input is summed after the weight's gradient, and nothing runs
   /// beside that: autograd gets both gradients of a linear layer at once. Else the sum runs beside the weight's gradient.
   bool sums_after_weights = false;

@@ -269,6 +269,20 @@ constexpr Rule delayed_scales_are_of_all_layers{
               "false"};
     }};
 
+constexpr Rule maxima_are_of_delayed_scales{
+    .holds =
+        [](const Scenario& s) {
+          const TrainingSpec& t = s.training;
+          return !t.tp_only_amax_red || (t.precision == DType::f8 && t.recipe == Recipe::delayed);
+        },
+    .objection = [](const Scenario& s) -> Objection {
+      return {{"training.tp_only_amax_red", "training.recipe", "training.precision"},
+              "tp_only_amax_red with " +
+                  (s.training.precision == DType::f8 ? "recipe " + std::string(name_of(s.training.recipe))
+                                                     : "precision " + std::string(name_of(s.training.precision))) +
+                  ", which reduces no maxima; expected precision fp8 and recipe delayed, or false"};
+    }};
+
 constexpr Rule layers_in_bf16_exist{
     .holds =
         [](const Scenario& s) {
@@ -304,6 +318,7 @@ constexpr Rule rules_of_training[] = {recipes_are_of_the_precision,
                                       rule_of<find_attention_without_fp8>,
                                       layers_in_bf16_differ,
                                       delayed_scales_are_of_all_layers,
+                                      maxima_are_of_delayed_scales,
                                       layers_in_bf16_exist,
                                       frameworks_capture_graphs,
                                       rule_of<find_unknown_attention>,

@@ -2,6 +2,8 @@
 
 #include <memory>
 
+#include "scenarios/lowering/delayed_scales.h"
+
 namespace tandem::scenarios {
 
 ChunkProgram::ChunkProgram(Context& context, const ChunkLayout& layout)
@@ -134,6 +136,7 @@ ChunkProgram::Pieces ChunkProgram::forward(std::int32_t micro_batch, PipelineLin
       }
     } else if (is_layer(piece)) {
       *x = lower_layer(micro_batch, piece, tapes[piece], *x);
+      if (piece == layers_.size()) reduce_amax(context_);
       if (!layers_[piece - 1].has_experts()) context_.cut();
     } else if (piece < last_piece()) {
       *x = predict_for_another(context_, tapes[piece], mtp_, *x);
@@ -167,6 +170,7 @@ ChunkProgram::Pieces ChunkProgram::backward(std::int32_t micro_batch, PipelineLi
     }
     context_.put_off = overlaps && put_off == nullptr ? waiting.get() : put_off;
     *dy = tapes[piece].backward(context_, *dy);
+    if (piece == 1 && !layers_.empty()) reduce_amax(context_);
     if (piece == 0 && !layout_.embedding) {
       if (layout_.is_empty()) *dy = passed_on(*dy);
       context_.issue([dy, &link] { link.send(PipelineLink::Direction::backward, *dy); });

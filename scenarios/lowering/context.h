@@ -199,6 +199,7 @@ class Context {
   std::map<std::pair<std::int32_t, std::int32_t>, BufferId> sequence_numbers;  ///< by step and micro-batch; see inputs.h
   PackedDocuments packed_documents;
   ActivationOffload offload;
+  std::int64_t casts = 0;                                   ///< since delayed scaling last reduced their maxima
   CastOperands cast_operands{builder};                      ///< what was cast so far; see gemm_operand.h
   BufferId last_norm = no_id;                               ///< what the last norm gave
   std::unordered_set<BufferId> inputs_of_norm;              ///< of linear layers, which a norm gave to them alone

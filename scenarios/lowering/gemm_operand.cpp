@@ -46,6 +46,7 @@ GemmOperand casts_of(Context& context, const Shape& shape, OperandRole role) {
 }
 
 void cast_into(Context& context, BufferId x, const GemmOperand& into, const CastAttributes& attributes) {
+  ++context.casts;
   if (into.by_row == into.by_column)
     context.kernel(OpKind::cast, attributes, "cast", {x}, {into.by_row});
   else

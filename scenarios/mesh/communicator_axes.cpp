@@ -18,6 +18,10 @@ std::vector<Axis> stage_axes(const Scenario& scenario) {
   return axes;
 }
 
+std::vector<Axis> amax_axes(const Scenario& scenario) {
+  return scenario.training.tp_only_amax_red ? sequence_axes : stage_axes(scenario);
+}
+
 std::vector<std::uint32_t> kv_replicas(const Scenario& scenario, const Mesh& mesh, std::uint32_t rank) {
   const std::vector<std::uint32_t> all = mesh.members(rank, tp_axes);
   const std::int64_t replicas = scenario.kv_replicas();

@@ -28,6 +28,9 @@ std::vector<Axis> norm_axes(const Scenario& scenario);
 /// Along which lie the ranks of a stage that work on one model.
 std::vector<Axis> stage_axes(const Scenario& scenario);
 
+/// Along which the maxima of delayed scaling are reduced.
+std::vector<Axis> amax_axes(const Scenario& scenario);
+
 inline constexpr std::array<std::pair<Slot, ExpertAxis>, 3> expert_slots{
     {{Slot::expert, ExpertAxis::expert}, {Slot::expert_tensor, ExpertAxis::tensor}, {Slot::expert_data, ExpertAxis::replica}}};
 

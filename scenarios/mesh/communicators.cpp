@@ -34,6 +34,19 @@ bool is_pair(Slot slot) {
   }
 }
 
+/// One, or one for each expert or cast: their bandwidth is nothing to anybody, latency alone.
+bool carries_few_numbers(Slot slot) {
+  switch (slot) {
+    case Slot::gradient_norm:
+    case Slot::amax:
+    case Slot::expert_load:
+    case Slot::sequence_load:
+      return true;
+    default:
+      return false;
+  }
+}
+
 Layout lay_experts(const Scenario& scenario, const Cluster& cluster, const std::vector<std::uint32_t>& gpus, Detail detail) {
   if (sends_once(scenario.parallelism.dispatcher)) return lay_token_dispatch(cluster, gpus, copies_of_token(scenario));
   const auto limit = static_cast<std::uint32_t>(most_nodes_of_token(scenario));
@@ -52,8 +65,7 @@ Layout lay_communicator(const Scenario& scenario, const Cluster& cluster, Slot o
     return lay_exchange(cluster, gpus, detail);
   if (slot == Slot::context && scenario.parallelism.cp_method == CpMethod::ulysses) return lay_exchange(cluster, gpus, detail);
   if (slot == Slot::to_host || slot == Slot::from_host) return lay_host_copy(cluster, gpus.front(), slot == Slot::to_host);
-  // Carries one number, or one for each expert: their bandwidth is nothing to anybody, latency alone.
-  if (slot == Slot::gradient_norm || slot == Slot::expert_load || slot == Slot::sequence_load) return lay_latency(cluster, gpus);
+  if (carries_few_numbers(slot)) return lay_latency(cluster, gpus);
   return lay_group(cluster, gpus, algorithms(scenario, slot), detail);
 }
 
@@ -95,6 +107,7 @@ class Surveyor {
       groups(Slot::gradient_norm, {Axis::tp, Axis::pp});
     }
     if (scenario_.model.moe.balances_sequences() && scenario_.parallelism.cp > 1) groups(Slot::sequence_load, sequence_axes);
+    if (scenario_.reduces_amax()) groups(Slot::amax, amax_axes(scenario_));
     if (scenario_.model.moe.expert_bias) groups(Slot::expert_load, stage_axes(scenario_));
     if (scenario_.parallelism.pp > 1) {
       const ChunkPlacement placement(scenario_);

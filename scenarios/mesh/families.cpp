@@ -65,6 +65,8 @@ Family describe(Slot slot) {
       return {"expert dp exchange", Axis::dp};
     case Slot::gradient_norm:
       return {"gradient norm", Axis::dp};
+    case Slot::amax:
+      return {"amax", Axis::dp};
     case Slot::expert_load:
       return {"expert load", Axis::dp};
     case Slot::embedding:

@@ -51,6 +51,7 @@ enum class Slot : std::uint8_t {
   to_host,   ///< one rank, and the memory of its host, where something is offloaded
   from_host,
   mirror,         ///< two stages that hold the same parts of the model (dualpipe)
+  amax,           ///< ranks that share delayed scales: of a stage, or with training.tp_only_amax_red those with its sequences
   expert_load,    ///< ranks of a stage, which sum up how many choices each expert had (model.moe.expert_bias)
   context_heads,  ///< neighbours of `context` that deal out heads among them, where the others form a ring
   sequence_load,  ///< ranks that route tokens of the same sequences, where context-parallel ones are among them, which sum up how

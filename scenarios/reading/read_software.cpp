@@ -84,7 +84,8 @@ Reader framework_reader(const YamlNode& node) {
                                        "reserved_GB",    "workspaces_MiB",    "placeholder_gradients",
                                        "context_GB",     "moves_weights",     "expandable_segments",
                                        "tensor_lists",   "attention_dropout", "fuses_experts",
-                                       "gathers_casts",  "norm_casts",        "sums_after_weights"}};
+                                       "gathers_casts",  "norm_casts",        "sums_after_weights",
+                                       "reduces_amax"}};
 }
 
 }  // namespace
@@ -104,6 +105,7 @@ Software read_software(const YamlNode& node) {
   software.fuses_experts = read_architectures(framework, "fuses_experts");
   software.gathers_casts = framework.boolean("gathers_casts", false);
   software.norm_casts = framework.boolean("norm_casts", false);
+  software.reduces_amax = framework.boolean("reduces_amax", false);
   software.sums_after_weights = framework.boolean("sums_after_weights", false);
   software.fuses_bias = framework.boolean("fuses_bias", false);
   software.fp8_dispatch = framework.boolean("fp8_dispatch", true);

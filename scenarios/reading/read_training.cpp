@@ -231,6 +231,7 @@ TrainingSpec read_training(const YamlNode& node) {
                          "documents",
                          "precision",
                          "recipe",
+                         "tp_only_amax_red",
                          "first_last_layers_bf16",
                          "num_layers_at_start_in_bf16",
                          "num_layers_at_end_in_bf16",
@@ -273,6 +274,7 @@ TrainingSpec read_training(const YamlNode& node) {
   spec.precision =
       training.choice<DType>("precision", choices({DType::bf16, DType::f16, DType::f32, DType::f8, DType::f4}), DType::bf16);
   spec.recipe = read_recipe(training, spec.precision);
+  spec.tp_only_amax_red = training.boolean("tp_only_amax_red", false);
   spec.first_last_layers_bf16 = training.boolean("first_last_layers_bf16", false);
   spec.num_layers_at_start_in_bf16 = read_layers_in_bf16(training, "num_layers_at_start_in_bf16", spec);
   spec.num_layers_at_end_in_bf16 = read_layers_in_bf16(training, "num_layers_at_end_in_bf16", spec);
@@ -364,6 +366,7 @@ YamlNode write_training(const TrainingSpec& training) {
   if (training.documents.any()) put(node, "documents", documents_node(training.documents));
   put(node, "precision", name_of(training.precision));
   if (training.recipe != usual_recipe(training.precision)) put(node, "recipe", name_of(training.recipe));
+  if (training.tp_only_amax_red) put(node, "tp_only_amax_red", true);
   if (training.first_last_layers_bf16) {
     put(node, "first_last_layers_bf16", true);
     put(node, "num_layers_at_start_in_bf16", training.num_layers_at_start_in_bf16);

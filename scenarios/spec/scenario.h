@@ -611,6 +611,8 @@ struct TrainingSpec {
   Recipe recipe = Recipe::delayed;
   /// To be executed on GPUs, where products read an operand along its depth alone: no field of a scenario file.
   bool casts_both_ways = false;
+  /// Delayed scaling reduces maxima over ranks that share sequences and tensors, not over data-parallel ones.
+  bool tp_only_amax_red = false;
   bool first_last_layers_bf16 = false;  ///< linear layers of the first and the last layers multiply in bf16
   std::int64_t num_layers_at_start_in_bf16 = 1;
   std::int64_t num_layers_at_end_in_bf16 = 1;
@@ -725,6 +727,10 @@ struct Scenario {
   }
 
   /// Whether all of a tensor that is cast shares one scale.
+  /// Whether maxima are reduced for the scales of later passes (lowering/delayed_scales.h).
+  bool reduces_amax() const {
+    return training.precision == DType::f8 && training.recipe == Recipe::delayed && software.reduces_amax;
+  }
   bool scales_whole_tensors() const { return training.recipe == Recipe::delayed || training.recipe == Recipe::current; }
 
   /// Whether an operand is cast once, for products by rows and by columns.

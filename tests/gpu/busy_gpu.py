@@ -40,10 +40,12 @@ def products(fp8):
     return lambda: [product() for _ in range(2)]
 
 
-def attention_passes(sequence, micro_batch, heads, width, causal):
-    q, k, v = (random(micro_batch, heads, sequence, width, trained=True) for _ in range(3))
+def attention_passes(sequence, micro_batch, heads, width, causal, kv_heads=None):
+    """With fewer heads of keys and values they are given as they are, not repeated for each query head."""
+    kv_heads = kv_heads or heads
+    q, k, v = (random(micro_batch, count, sequence, width, trained=True) for count in (heads, kv_heads, kv_heads))
     gradient = random(micro_batch, heads, sequence, width)
-    forward = lambda: scaled_dot_product_attention(q, k, v, is_causal=causal)
+    forward = lambda: scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=kv_heads != heads)
     out = forward()
     return {"forward": forward, "backward": lambda: torch.autograd.grad(out, (q, k, v), gradient, retain_graph=True)}
 

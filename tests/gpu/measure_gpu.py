@@ -6,8 +6,11 @@ Prints tables in CSV. Clocks: how long what keeps the GPU busy takes, from a pau
 and in a step: right after each of those on end, at the mean speed that these keep up for seconds, as
 runtime/cuda/module/step_load.h explains. Small: kernels of few bytes and flops, fifty on end, each. With --attention: rows for
 data/attention.csv, after a pause, of 16,384 tokens and a hidden size of 2,048, as FlashAttention's plots have them. With --grouped:
-experts' products on four streams, as Transformer Engine issues them, and one after the other, in a step. Takes two minutes.
+experts' products on four streams, as Transformer Engine issues them, and one after the other, in a step. With --gqa: attention whose
+heads of queries share those of keys and values, after a pause and in a step. Takes two minutes; --only leaves out the tables that no
+option asks for.
 """
+import functools
 import statistics
 import sys
 import time
@@ -125,14 +128,45 @@ def grouped(load):
                 print(",".join(map(str, (count, *size, name, *(f"{t * 1e6:.1f}" for t in times)))), flush=True)
 
 
+def gqa(load):
+    """Causal, of heads of 128: each number of heads of keys and values that models have, to one for each of queries."""
+    print("heads,kv_heads,sequence,passes,alone_us,in_step_us,tflops_in_step")
+    for sequence in (4096, 8192):
+        for heads in (32, 64):
+            for kv_heads in sorted({1, 2, 4, 8, 32, heads}):
+                try:
+                    passes = attention_passes(sequence, 1, heads, 128, True, kv_heads)
+                except RuntimeError as error:
+                    print(f"# {heads} {kv_heads} {sequence}: {error}".splitlines()[0])
+                    continue
+                runs = passes | {"both": lambda: [run() for run in passes.values()]}
+                for name, run in runs.items():
+                    flops = {"forward": 4, "backward": 10, "both": 14}[name] * heads * sequence**2 / 2 * 128
+                    cold, warm = alone(run, 2), load.in_step(run, 5)
+                    print(f"{heads},{kv_heads},{sequence},{name},{cold * 1e6:.1f},{warm * 1e6:.1f},{flops / warm / 1e12:.1f}",
+                          flush=True)
+
+
+RUNS = {"bf16": lambda: products(fp8=False), "fp8": lambda: products(fp8=True), "bf16_layer": lambda: layer(fp8=False),
+        "fp8_layer": lambda: layer(fp8=True)}
+
+
+@functools.cache
+def load_of(name):
+    """Takes seven seconds the first time."""
+    return Load(RUNS[name]())
+
+
 print(f"# {torch.cuda.get_device_name()}, PyTorch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}")
 with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
-    loads = {name: Load(run) for name, run in (("bf16", products(fp8=False)), ("fp8", products(fp8=True)),
-                                               ("bf16_layer", layer(fp8=False)), ("fp8_layer", layer(fp8=True)))}
-    clocks(loads)
-    small()
-    kernels(loads)
+    if "--only" not in sys.argv:
+        all_loads = {name: load_of(name) for name in RUNS}
+        clocks(all_loads)
+        small()
+        kernels(all_loads)
     if "--attention" in sys.argv:
         attention_alone()
     if "--grouped" in sys.argv:
-        grouped(loads["bf16"])
+        grouped(load_of("bf16"))
+    if "--gqa" in sys.argv:
+        gqa(load_of("bf16_layer"))

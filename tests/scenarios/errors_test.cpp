@@ -548,6 +548,12 @@ const Broken precisions[] = {
     {"Bf16LayersOfDelayedScales",
      "training: {sequence: 1024, global_batch: 16, precision: fp8, first_last_layers_bf16: @true}",
      {"first_last_layers_bf16 with recipe delayed", "expected another recipe"}},
+    {"MaximaOfCurrentScales",
+     "training: {sequence: 1024, global_batch: 16, precision: fp8, recipe: current, tp_only_amax_red: @true}",
+     {"tp_only_amax_red with recipe current", "expected precision fp8 and recipe delayed, or false"}},
+    {"MaximaOfBf16",
+     "training: {sequence: 1024, global_batch: 16, tp_only_amax_red: @true}",
+     {"tp_only_amax_red with precision bf16"}},
     {"Bf16LayersBeyondTheModel",
      "training: {sequence: 1024, global_batch: 16, precision: fp8, recipe: current, first_last_layers_bf16: true, "
      "num_layers_at_end_in_bf16: @1000}",

@@ -212,6 +212,7 @@ std::vector<std::string> random_options(std::mt19937& random) {
       {"training.second_moment_dtype=", "training.second_moment_dtype=fp16"},
       {"training.master_dtype=", "training.master_dtype=fp16"},
       {"training.fp8_recipe=", "training.fp8_recipe=current", "training.fp8_recipe=blockwise", "training.fp8_recipe=mxfp8"},
+      {"training.tp_only_amax_red=", "training.tp_only_amax_red=true"},
       {"training.first_last_layers_bf16=", "training.first_last_layers_bf16=true"},
       {"training.framework=", "training.framework=megatron-core"},
       {"training.cuda_graph=", "training.cuda_graph=attention", "training.cuda_graph=full"},

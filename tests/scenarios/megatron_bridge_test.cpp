@@ -100,6 +100,15 @@ TEST(MegatronBridge, NamesOfPrecisionRecipesStandForFields) {
   EXPECT_TRUE(current.training.param_gather);
 }
 
+// Said of the model, and of delayed scaling alone.
+TEST(MegatronBridge, MaximaAreReducedWhereTheModelSays) {
+  const std::string within = with(of_1b, "vocab_size: 128256", "vocab_size: 128256\n  tp_only_amax_red: true");
+  EXPECT_FALSE(scenario_of(read_bridge(within)).training.tp_only_amax_red);
+  const std::string delayed = "bf16_with_fp8_delayed_scaling_mixed";
+  EXPECT_TRUE(scenario_of(read_bridge(with(within, "bf16_mixed", delayed))).training.tp_only_amax_red);
+  EXPECT_FALSE(scenario_of(read_bridge(with(of_1b, "bf16_mixed", delayed))).training.tp_only_amax_red);
+}
+
 // bridge/training/comm_overlap.py: with replicas and the distributed optimizer both overlap in buckets of 128 * 1024^2; transfers
 // of a pipeline do with virtual stages.
 TEST(MegatronBridge, CommunicationOverlapHasDefaultsOfItsOwn) {

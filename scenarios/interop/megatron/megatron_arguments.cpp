@@ -395,6 +395,7 @@ class ArgumentsWriter {
     flag("fp16", t_.precision == DType::f16);
     if (t_.precision == DType::f8) add("fp8-format", "hybrid");
     if (t_.precision == DType::f8 && t_.recipe != Recipe::delayed) add("fp8-recipe", name_in(megatron_fp8_recipes, t_.recipe));
+    flag("tp-only-amax-red", t_.tp_only_amax_red);
     if (t_.precision == DType::f4) {
       add("fp4-format", "e2m1");
       add("fp4-recipe", name_of(t_.recipe));

@@ -132,6 +132,7 @@ class BridgeWriter {
       add("cuda_graph_scope", listed(arguments_.values("cuda-graph-scope")));
     }
     flag("activation_func_fp8_input_store", "activation-func-fp8-input-store");
+    flag("tp_only_amax_red", "tp-only-amax-red");
     if (const std::int64_t layers = scenario_.training.offload.activations; layers > 0) {
       add("cpu_offloading", "true");
       add("cpu_offloading_num_layers", std::to_string(layers));

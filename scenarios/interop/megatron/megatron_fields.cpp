@@ -249,7 +249,6 @@ constexpr std::string_view neutral[] = {
     "tp_comm_overlap_rs_dgrad",
     "tp_comm_split_ag",
     "tp_comm_split_rs",
-    "tp_only_amax_red",
     "transformer_impl",
     "transformer_layer_spec",
     "mamba_stack_spec",

@@ -232,6 +232,7 @@ class JobWriter {
     }
     if (t_.precision == DType::f8 && t_.recipe != Recipe::current && t_.recipe != Recipe::mxfp8)
       lose("training.recipe", "whole tensors are scaled by their own maxima, or 32 elements by theirs (mxfp8)");
+    if (t_.tp_only_amax_red) lose("training.tp_only_amax_red", "tensors are scaled by their own maxima");
     if (t_.cuda_graph != CudaGraph::none) lose("training.cuda_graph", "it captures no graphs");
     if (t_.param_gather)
       lose(t_.precision == DType::f4 ? "training.fp4_param_gather" : "training.fp8_param_gather", "it needs ZeRO-3 there");
