@@ -9,7 +9,9 @@
 // scale = largest |x| / 448, and x / scale is stored. Of two fp8 outputs the first holds x as it lies; the second, "by columns",
 // is the transpose of x as a matrix, [columns_of][rows_of], as products in fp8 read both operands along k alone.
 //
-// Bytes: those of the cost, and to fp8 x once more, for its largest element.
+// Bytes: those of the cost, and to fp8 x once more, for its largest element: of bf16 that is written both ways 6 an element where
+// the cost has 4. The largest is looked for from the end of x to its beginning (reduce.h), where the cast begins: as much of x as
+// the L2 cache holds by then is read from memory once.
 //
 // Where the recipe's blocks are no such tensor, what is written are the numbers that stand for x, in a wider type, as a host has
 // them (runtime/ops/cast.h) and to the last bit the same before they are rounded to that type; see
