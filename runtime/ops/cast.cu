@@ -9,7 +9,9 @@
 // scale = largest |x| / 448, and x / scale is stored. Of two fp8 outputs the first holds x as it lies; the second, "by columns",
 // is the transpose of x as a matrix, [columns_of][rows_of], as products in fp8 read both operands along k alone.
 //
-// Bytes: those of the cost, and to fp8 x once more, for its largest element.
+// Bytes: those of the cost, and to fp8 x once more, for its largest element: of bf16 that is written both ways 6 an element where
+// the cost has 4. The largest is looked for from the end of x to its beginning (reduce.h), where the cast begins: as much of x as
+// the L2 cache holds by then is read from memory once.
 //
 // Where the recipe's blocks are no such tensor, what is written are the numbers that stand for x, in a wider type, as a host has
 // them (runtime/ops/cast.h) and to the last bit the same before they are rounded to that type; see
@@ -77,7 +79,8 @@ void choose_scales(const char* name, const Queue& queue, float factor, const Dev
   });
 }
 
-// By rows and by columns: a block takes a tile of 64 x 64, a thread 16 elements of a row, then 16 of a column.
+// By rows and by columns: a block takes a tile of 64 x 64, a thread 16 elements of a row, then 16 of a column. Tiles are numbered
+// along the rows, so that blocks begin with what the L2 cache still has of x.
 constexpr int tile = 64;
 constexpr int run = 16;
 constexpr int runs_of_tile = tile / run;
@@ -89,10 +92,12 @@ struct Alignment {
 
 template <typename Element>
 __global__ void cast_both_ways_kernel(const Element* x, F8* by_rows, F8* by_columns, const float* scale, std::int64_t rows,
-                                      std::int64_t columns, Alignment aligned) {
+                                      std::int64_t columns, int tiles_across, Alignment aligned) {
   TANDEM_SHARED(unsigned char, bytes, tile* tile_pitch);
   const int line = static_cast<int>(threadIdx.x) / runs_of_tile, first = static_cast<int>(threadIdx.x) % runs_of_tile * run;
-  const std::int64_t tile_row = std::int64_t{blockIdx.x} * tile, tile_column = std::int64_t{blockIdx.y} * tile;
+  const int number = static_cast<int>(blockIdx.x);
+  const std::int64_t tile_row = std::int64_t{number / tiles_across} * tile;
+  const std::int64_t tile_column = std::int64_t{number % tiles_across} * tile;
   const float factor = 1 / *scale;
 
   const std::int64_t row = tile_row + line, column = tile_column + first;
@@ -135,10 +140,12 @@ void cast_both_ways(Queue& queue, const DeviceTensor& x, const DeviceTensor& by_
   const Alignment aligned{.of_x = columns % run == 0 && is_aligned(x, run),
                           .of_rows = columns % run == 0 && is_aligned(by_rows, run),
                           .of_columns = rows % run == 0 && is_aligned(by_columns, run)};
-  const dim3 blocks(blocks_along_x(divide_up(rows, tile)), static_cast<unsigned>(divide_up(columns, tile)));
+  const std::int64_t tiles_across = divide_up(columns, tile);
+  const dim3 blocks(blocks_along_x(tiles_across * divide_up(rows, tile)));
   with_type(x.dtype, [&]<typename Element>(Type<Element>) {
     launch("cast", queue, {blocks, dim3(tile * runs_of_tile)}, cast_both_ways_kernel<Element>, x.as<const Element>(),
-           by_rows.as<F8>(), by_columns.as<F8>(), static_cast<const float*>(by_rows.scale), rows, columns, aligned);
+           by_rows.as<F8>(), by_columns.as<F8>(), static_cast<const float*>(by_rows.scale), rows, columns,
+           static_cast<int>(tiles_across), aligned);
   });
 }
 

@@ -12,6 +12,20 @@ struct SinkhornDivisors {
   float of_columns[HyperSizes::most_iterations][most], of_rows[HyperSizes::most_iterations][most];
 };
 
+/// 1 / the root of the mean of squares of a row, which the block reads by vectors where `vector` is not 1.
+template <int vector, typename Element>
+TANDEM_DEVICE float inverse_root_mean_square(const Element* row, int count, float epsilon) {
+  float squares = 0;
+#pragma unroll 4
+  for (int i = static_cast<int>(threadIdx.x) * vector; i < count; i += static_cast<int>(blockDim.x) * vector) {
+    float values[vector];
+    load(row + i, values);
+#pragma unroll
+    for (int j = 0; j < vector; ++j) squares += values[j] * values[j];
+  }
+  return 1 / sqrtf(block_sum(squares) / static_cast<float>(count) + epsilon);
+}
+
 /// Sums each value over the `lanes` (a power of two) that lie together; the sums' shuffles are under way at once.
 template <int lanes, int count>
 TANDEM_DEVICE void sums_of_lanes(float (&values)[count]) {

@@ -84,6 +84,7 @@ std::vector<OperationCase> hyper_connection_cases() {
     append_streams(cases, type, 3, 5, 264);
     append_streams(cases, type, 4, 20, 1088);
   }
+  append_streams(cases, DType::f32, 4, 0, 3072);  // rows of as much shared memory as a block is given unasked
   append_streams(cases, DType::f32, 4, 0, 4096);  // the longest rows held by a block: more shared memory than is given unasked
   append_streams(cases, DType::f32, 4, 0, 4800);  // and those that it reads twice
   return cases;

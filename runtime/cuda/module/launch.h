@@ -42,16 +42,16 @@ void launch(const char* name, const Queue& queue, const Grid& grid, void (*kerne
   emulation::put(queue.stream,
                  [=] { emulation::run_grid(name, grid.blocks, grid.threads, grid.shared_bytes, [&] { kernel(arguments...); }); });
 #elif defined(__CUDACC__)
-  constexpr std::size_t granted_unasked = 48 << 10;
-  cudaError_t error = cudaSuccess;
-  if (grid.shared_bytes > granted_unasked)
-    error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(grid.shared_bytes));
+  // Of shared memory the compiler loads 16 bytes at once, also where fewer are asked for.
+  const auto shared_bytes = static_cast<std::size_t>(round_up(static_cast<std::int64_t>(grid.shared_bytes), 16));
+  // Unasked CUDA grants 48 KB, of which what the kernel declares is taken.
+  constexpr auto most = cudaFuncAttributeMaxDynamicSharedMemorySize;
+  cudaError_t error = shared_bytes > 0 ? cudaFuncSetAttribute(kernel, most, static_cast<int>(shared_bytes)) : cudaSuccess;
   if (error == cudaSuccess) {
     cudaLaunchConfig_t config{};
     config.gridDim = grid.blocks;
     config.blockDim = grid.threads;
-    // Of shared memory the compiler loads 16 bytes at once, also where fewer are asked for.
-    config.dynamicSmemBytes = static_cast<std::size_t>(round_up(static_cast<std::int64_t>(grid.shared_bytes), 16));
+    config.dynamicSmemBytes = shared_bytes;
     config.stream = queue.stream;
     error = cudaLaunchKernelEx(&config, kernel, arguments...);
   }

@@ -16,12 +16,15 @@ inline constexpr int threads_of_reduction = 256;
 inline constexpr std::size_t reduction_scratch_bytes = most_partial_results * sizeof(float);
 
 struct Sum {
+  static constexpr bool from_end = false;  ///< rounding would be another
   static TANDEM_DEVICE float of(float a, float b) { return a + b; }
   static TANDEM_DEVICE float of_block(float value) { return block_sum(value); }
 };
 
-/// The largest of numbers that are not negative.
+/// The largest of numbers that are not negative: the same in any order. They are read from the end to the beginning, so that the
+/// L2 cache still has the beginning for the kernel that reads them next.
 struct Maximum {
+  static constexpr bool from_end = true;
   static TANDEM_DEVICE float of(float a, float b) { return fmaxf(a, b); }
   static TANDEM_DEVICE float of_block(float value) { return block_max(value); }
 };
@@ -31,9 +34,10 @@ __global__ void partial_results_kernel(Body body, std::int64_t count, float* par
   using Join = typename Body::Join;
   float lanes[vector] = {}, rest[1] = {};  // independent results, as each element of a long sum costs exactness
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x * vector;
+  const std::int64_t last = count / vector * vector - vector;
   std::int64_t i = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * vector;
 #pragma unroll 4
-  for (; i + vector <= count; i += stride) body.template add<vector>(i, lanes);
+  for (; i + vector <= count; i += stride) body.template add<vector>(Join::from_end ? last - i : i, lanes);
   for (; i < count; ++i) body.template add<1>(i, rest);
   float result = rest[0];
   for (int lane = 0; lane < vector; ++lane) result = Join::of(result, lanes[lane]);
