@@ -225,6 +225,8 @@ class Measured {
           moe.experts / p.ep * (scenario_.model.gated ? 3 : 2) * moe.row_width(scenario_.model.hidden) * (moe.ffn / p.etp);
     cost.layer_parameters = of_layer - cost.layer_expert_parameters;
     for (const std::size_t stage : {0, 2}) cost.other_parameters[stage] = elements[stage] - elements[1];
+    cost.last_expert_parameters = scenario_.model.mtp_depth * cost.layer_expert_parameters;
+    cost.other_parameters[2] -= cost.last_expert_parameters;
 
     Seconds updating = 0;
     for (TaskId id = 0; id < dag_.tasks.size(); ++id)

@@ -64,7 +64,8 @@ struct PassCost {
   // Parameters of a rank, in elements.
   std::int64_t layer_parameters = 0;  ///< without the experts'
   std::int64_t layer_expert_parameters = 0;
-  std::array<std::int64_t, chunk_places> other_parameters{};  ///< of the embedding, of the head
+  std::array<std::int64_t, chunk_places> other_parameters{};  ///< of the embedding; of the head and what predicts further tokens
+  std::int64_t last_expert_parameters = 0;                    ///< of the experts of what predicts further tokens
   Seconds optimizer_per_parameter = 0;                        ///< for each parameter that the rank owns
 
   bool has_all_ranks = true;  ///< nothing was left out, see PassRanks

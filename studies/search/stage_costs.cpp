@@ -245,6 +245,7 @@ StageCosts StageCostModel::of(const Scenario& scenario, PassRanks ranks) {
       part.kept += at_ends.kept_beside[at(place)];
       part.kept_for_weights += at_ends.kept_for_weights_beside[at(place)];
       part.parameters += at_ends.other_parameters[at(place)];
+      if (place == ChunkPlace::last) part.expert_parameters += at_ends.last_expert_parameters;
     }
     if (layout.embedding && layout.loss && scenario.model.embeds_at_the_end())  // one table, not two
       part.parameters -= std::min(part.parameters, scenario.model.vocab / p.tp * scenario.model.hidden);

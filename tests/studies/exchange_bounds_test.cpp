@@ -68,5 +68,20 @@ search:
   }
 }
 
+// Experts of further predictions belong to their ranks, as those of layers do: their gradients are not reduced over all replicas.
+TEST(SearchBounds, HoldForExpertsThatPredictFurtherTokens) {
+  expect_bounds_hold(R"(
+model: {preset: deepseek-v3, layers: 8}
+cluster: {preset: dgx-h800, gpus: 32}
+parallelism: {tp: 2, pp: 4, vpp: 2, dp: 4, ep: 8, dispatcher: deepep}
+training: {sequence: 4096, micro_batch: 1, global_batch: 32, precision: fp8, overlap: {dp: false, ep: true},
+           framework: {name: deepseek, gemm_sm_margin: 0}, schedule: interleaved-1f1b, fp8_activation_input: true, gates_at_experts: true}
+search:
+  axes: {order: [[tp, cp, ep, pp, dp], [tp, cp, ep, dp, pp]], tp: [2], sp: [true], pp: [4], vpp: [2], cp: [1], ep: [8], etp: [1], zero: [1],
+         micro_batch: [1], schedule: [interleaved-1f1b], recompute: [none, [norm, mla-up, activation], full]}
+)",
+                     6, 74, 0.9, 0.94);
+}
+
 }  // namespace
 }  // namespace tandem::studies::exchange_bounds_test
