@@ -83,5 +83,36 @@ search:
                      6, 74, 0.9, 0.94);
 }
 
+// A backward that no forward runs beside puts the gradients of weights off until an exchange, or until it has sent what it gives.
+// A chunk of one layer has no exchange after the layer's.
+TEST(SearchBounds, HoldForBackwardsOfOneLayer) {
+  expect_bounds_hold(R"(
+model: {preset: deepseek-v3, layers: 16, moe: {first_dense_layers: 0}, mtp_depth: 0}
+cluster: {preset: dgx-h800, gpus: 64}
+parallelism: {tp: 1, pp: 8, vpp: 2, dp: 8, ep: 8, dispatcher: deepep}
+training: {sequence: 4096, micro_batch: 1, global_batch: 64, precision: fp8, overlap: {dp: false, ep: true},
+           framework: {name: deepseek, gemm_sm_margin: 0}, schedule: interleaved-1f1b, fp8_activation_input: true, gates_at_experts: true}
+search:
+  axes: {order: [[tp, cp, ep, dp, pp]], tp: [1], sp: [true], pp: [4, 8], vpp: [2, 4], cp: [1], ep: [8], etp: [1], zero: [1],
+         micro_batch: [1], schedule: [interleaved-1f1b], recompute: [none, full]}
+)",
+                     6, 75, 0.94, 0.9);
+}
+
+// The gradient of the head's weights comes after what the stage of the loss sends.
+TEST(SearchBounds, HoldForALossOnAStageOfItsOwn) {
+  expect_bounds_hold(R"(
+model: {preset: deepseek-v3, layers: 8, mtp_depth: 0}
+cluster: {preset: dgx-h800, gpus: 32}
+parallelism: {tp: 1, pp: 4, vpp: 2, dp: 8, ep: 8, dispatcher: deepep, pipeline_layout: "Et|t|t|t|t|t|tt|L"}
+training: {sequence: 4096, micro_batch: 1, global_batch: 32, precision: bf16, overlap: {dp: false, ep: true},
+           framework: {name: deepseek, gemm_sm_margin: 0}, schedule: interleaved-1f1b, gates_at_experts: true}
+search:
+  axes: {order: [[tp, cp, ep, dp, pp]], tp: [1, 2], sp: [true], pp: [4], vpp: [2], cp: [1], ep: [8], etp: [1], zero: [0, 1],
+         micro_batch: [1], schedule: [interleaved-1f1b], recompute: [none, full]}
+)",
+                     6, 76, 0.8, 0.8);
+}
+
 }  // namespace
 }  // namespace tandem::studies::exchange_bounds_test

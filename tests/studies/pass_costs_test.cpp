@@ -76,7 +76,8 @@ search: {axes: {tp: [1, 2, 8], pp: [1, 2], cp: [1, 4, 16], vpp: [1], zero: [0], 
       for (std::size_t place = 0; place < chunk_places; ++place) {
         EXPECT_LE(a.begin[place].from_stream, b.begin[place].from_stream);
         EXPECT_LE(a.begin[place].from_input, b.begin[place].from_input);
-        EXPECT_LE(a.end[place], b.end[place]);
+        EXPECT_LE(a.end[place].to_send, b.end[place].to_send);
+        EXPECT_LE(a.end[place].to_last, b.end[place].to_last);
       }
     }
     EXPECT_EQ(alone.weight_kernels, all.weight_kernels);
