@@ -159,6 +159,25 @@ search:
   EXPECT_GT(most, 1.1);  // not all is hidden
 }
 
+// Of a chunk without layers that predicts further tokens, these are what is recomputed or not.
+TEST(PairCosts, TellWhatIsRecomputedOfFurtherPredictionsApart) {
+  const Searched searched(R"(
+model: {preset: deepseek-v3, layers: 8}
+cluster: {preset: dgx-h800, gpus: 32}
+parallelism: {tp: 1, pp: 4, dp: 8, ep: 8, dispatcher: deepep, pipeline_layout: "Ettt|ttttt||mL"}
+training: {sequence: 4096, micro_batch: 1, global_batch: 128, precision: bf16, schedule: dualpipe, overlap: {dp: false, ep: true}}
+search:
+  axes: {tp: [1], pp: [4], vpp: [1], cp: [1], ep: [8], etp: [1], zero: [1], micro_batch: [1], schedule: [dualpipe], recompute: [none, full]}
+)");
+  const PlanSpace space(searched.spec);
+  PairCosts costs;
+  std::vector<Seconds> of_predictions;
+  for (const Plan& plan : space.all())
+    of_predictions.push_back(costs.of(scenario_of(plan, space.choices(), searched.spec.scenario), 3, 0, 0).from_stream.both);
+  ASSERT_GE(of_predictions.size(), 2U);
+  EXPECT_GT(std::ranges::max(of_predictions), 1.1 * std::ranges::min(of_predictions));
+}
+
 /// Of plans drawn at random: what is found after others, on ranks that were laid out for them, is what is found first.
 void expect_costs_do_not_depend_on_others(const std::string& text, std::size_t draws, unsigned seed) {
   const Searched searched(text);
