@@ -32,7 +32,7 @@ search:
   axes: {tp: [1, 2], sp: [true], pp: [2, 4], vpp: [1, 2], cp: [1], ep: [8, 16], etp: [1], zero: [1, 2], micro_batch: [1, 2],
          schedule: [interleaved-1f1b, dualpipe], recompute: [none, [norm, mla-up, activation], full]}
 )",
-                       6, 71, 0.86, 0.82);
+                       6, 71, 0.94, 0.9);  // without what products leave to communication, 0.89
   }
 }
 
@@ -48,7 +48,7 @@ search:
   axes: {order: [[tp, cp, ep, pp, dp]], tp: [1, 2], sp: [true], pp: [2, 4], vpp: [1], cp: [1], ep: [8, 16], etp: [1], zero: [1],
          micro_batch: [1, 2], schedule: [interleaved-1f1b, dualpipe], recompute: [none, full]}
 )",
-                     8, 72, 0.7, 0.8);
+                     8, 72, 0.87, 0.88);
 }
 
 // Where all is recomputed, far more is there from a backward's first half to its second than from its forward to it.
@@ -70,17 +70,20 @@ search:
 
 // Experts of further predictions belong to their ranks, as those of layers do: their gradients are not reduced over all replicas.
 TEST(SearchBounds, HoldForExpertsThatPredictFurtherTokens) {
-  expect_bounds_hold(R"(
+  for (const std::string margin : {"0", "20"}) {
+    expect_bounds_hold(R"(
 model: {preset: deepseek-v3, layers: 8}
 cluster: {preset: dgx-h800, gpus: 32}
 parallelism: {tp: 2, pp: 4, vpp: 2, dp: 4, ep: 8, dispatcher: deepep}
-training: {sequence: 4096, micro_batch: 1, global_batch: 32, precision: fp8, overlap: {dp: false, ep: true},
-           framework: {name: deepseek, gemm_sm_margin: 0}, schedule: interleaved-1f1b, fp8_activation_input: true, gates_at_experts: true}
+training: {sequence: 4096, micro_batch: 1, global_batch: 32, precision: fp8, overlap: {dp: false, ep: true}, schedule: interleaved-1f1b,
+           framework: {name: deepseek, gemm_sm_margin: )" +
+                           margin + R"(}, fp8_activation_input: true, gates_at_experts: true}
 search:
   axes: {order: [[tp, cp, ep, pp, dp], [tp, cp, ep, dp, pp]], tp: [2], sp: [true], pp: [4], vpp: [2], cp: [1], ep: [8], etp: [1], zero: [1],
          micro_batch: [1], schedule: [interleaved-1f1b], recompute: [none, [norm, mla-up, activation], full]}
 )",
-                     6, 74, 0.9, 0.94);
+                       6, 74, 0.9, 0.94);
+  }
 }
 
 // A backward that no forward runs beside puts the gradients of weights off until an exchange, or until it has sent what it gives.
