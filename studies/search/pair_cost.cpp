@@ -147,6 +147,8 @@ PairCosts::Key PairCosts::key_of(const Scenario& scenario, std::int32_t stage, s
     std::vector<LayerClass> kinds;
     for (std::int64_t layer = 0; layer < layout.layers; ++layer)
       kinds.push_back(layer_class(scenario, layout.first_layer + layer));
+    for (std::int64_t depth = 0; depth < layout.mtp; ++depth)
+      kinds.push_back(layer_class(scenario, scenario.model.layers + depth));
     return Contents{kinds, layout.embedding, layout.loss, layout.mtp, layout.states_in};
   };
   return {.step = PassCosts::key_of(scenario, {}, PassRanks::of_stages, Backwards::whole),

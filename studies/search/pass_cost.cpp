@@ -136,6 +136,17 @@ class Measured {
     return std::accumulate(tasks.begin(), tasks.end(), 0.0, [&](Seconds all, TaskId id) { return all + paths_->duration(id); });
   }
 
+  /// Of kernels in their order: how many there are up to the last that is no weight gradient's.
+  std::size_t before_cut(const std::vector<TaskId>& tasks) const {
+    const auto is_weights = [&](TaskId id) { return dag_.tasks[id].phase == Phase::backward_weight; };
+    const auto last = std::find_if_not(tasks.rbegin(), tasks.rend(), is_weights);
+    return static_cast<std::size_t>(tasks.rend() - last);
+  }
+  TaskId cut(const std::vector<TaskId>& layer) const { return layer.at(before_cut(layer) - 1); }
+  Seconds put_off(const std::vector<TaskId>& tasks) const {
+    return sum({tasks.begin() + static_cast<std::ptrdiff_t>(before_cut(tasks)), tasks.end()});
+  }
+
   PassTimes times(const std::array<Pass, stages>& passes, bool forward) const {
     PassTimes times;
     for (std::size_t stage = 0; stage < stages; ++stage) {
@@ -143,15 +154,19 @@ class Measured {
       const std::vector<TaskId>& earlier = pass.layers[forward ? 0 : 1];
       const std::vector<TaskId>& later = pass.layers[forward ? 1 : 0];
       PassTimes::Begin& begin = times.begin[stage];
-      begin.from_stream = at_least_nothing(paths_->from(pass.first, false).end[earlier.back()]);
-      if (pass.receive != no_id) begin.from_input = at_least_nothing(paths_->from(pass.receive, true).end[earlier.back()]);
-      const IdlePaths::Reached after = paths_->from(later.back(), true);
-      times.end[stage] = at_least_nothing(pass.send != no_id ? after.start[pass.send] : after.end[pass.last]);
+      begin.from_stream = at_least_nothing(paths_->from(pass.first, false).end[cut(earlier)]);
+      if (pass.receive != no_id) begin.from_input = at_least_nothing(paths_->from(pass.receive, true).end[cut(earlier)]);
+      const IdlePaths::Reached after = paths_->from(cut(later), true);
+      if (pass.send != no_id) times.end[stage].to_send = at_least_nothing(after.start[pass.send]);
+      times.end[stage].to_last = at_least_nothing(after.end[pass.last]);
       times.other_kernels[stage] = sum(pass.others);
+      times.other_put_off[stage] = put_off(pass.others);
       if (stage != 1) continue;
-      times.next = at_least_nothing(paths_->from(earlier.back(), true).end[later.back()]);
-      times.layer_alone = at_least_nothing(paths_->from(later.front(), false).end[later.back()]);
+      times.next = at_least_nothing(paths_->from(cut(earlier), true).end[cut(later)]);
       times.layer_kernels = (sum(pass.layers[0]) + sum(pass.layers[1])) / layers_per_stage;
+      times.layer_put_off = put_off(later);
+      // The earlier layer's that were put off may be among the later one's kernels.
+      times.layer_alone = at_least_nothing(paths_->from(later.front(), false).end[cut(later)] - put_off(earlier));
     }
     return times;
   }
@@ -225,6 +240,8 @@ class Measured {
           moe.experts / p.ep * (scenario_.model.gated ? 3 : 2) * moe.row_width(scenario_.model.hidden) * (moe.ffn / p.etp);
     cost.layer_parameters = of_layer - cost.layer_expert_parameters;
     for (const std::size_t stage : {0, 2}) cost.other_parameters[stage] = elements[stage] - elements[1];
+    cost.last_expert_parameters = scenario_.model.mtp_depth * cost.layer_expert_parameters;
+    cost.other_parameters[2] -= cost.last_expert_parameters;
 
     Seconds updating = 0;
     for (TaskId id = 0; id < dag_.tasks.size(); ++id)

@@ -19,12 +19,16 @@ enum class ChunkPlace : std::uint8_t {
 };
 inline constexpr std::size_t chunk_places = 3;
 
-/// Lower bounds of the time that one micro-batch takes through a chunk, cut at each layer's last kernel:
+/// Lower bounds of the time that one micro-batch takes through a chunk, cut at each layer's last kernel that is no weight
+/// gradient's:
 ///
-///   begin   to the end of the last kernel of the first layer that the pass comes to: from the end of what the rank computed
-///           before, or from the arrival of the pass's input, which some kernels of the layer (recomputed ones) need not wait for
-///   next    from there to the end of the last kernel of the layer after it
-///   end     from the end of the last layer to the send, or where the pass ends the model to its last kernel
+///   begin   to that kernel of the first layer that the pass comes to: from the end of what the rank computed before, or from the
+///           arrival of the pass's input, which some kernels of the layer (recomputed ones) need not wait for
+///   next    from there to that kernel of the layer after it
+///   end     from that kernel of the last layer to the send, and to the pass's last kernel
+///
+/// Weight gradients that are put off until an exchange hides them (`training.overlap.ep`) come after the cut: beside the kernels
+/// of the next layer, or after the send where none is left.
 ///
 /// Every number is the longest path between two kernels of a DAG that the real lowering made, with the idle time of each
 /// collective and kernel. As a rank's kernels run one after the other, the parts of a pass and the passes of a rank add up.
@@ -33,15 +37,21 @@ struct PassTimes {
     Seconds from_stream = 0, from_input = 0;
     bool operator==(const Begin&) const = default;
   };
+  struct End {
+    Seconds to_send = 0;  ///< 0 where the pass ends the model
+    Seconds to_last = 0;
+    bool operator==(const End&) const = default;
+  };
   std::array<Begin, chunk_places> begin{};
-  std::array<Seconds, chunk_places> end{};
+  std::array<End, chunk_places> end{};
   Seconds next = 0;
-  /// From the begin of a layer's first kernel to the end of its last: how long it occupies its rank if no other pass's kernels go
-  /// between its own. No more than `next`.
+  /// From the begin of a layer's first kernel to its cut: how long it occupies its rank if no other pass's kernels go between its
+  /// own. No more than `next`.
   Seconds layer_alone = 0;
-  /// Times of the kernels alone, of a layer and of what is no layer: how long a pass occupies its rank whatever runs beside it.
-  Seconds layer_kernels = 0;
-  std::array<Seconds, chunk_places> other_kernels{};
+  /// Times of the kernels alone, of a layer and of what is no layer: how long a pass occupies its rank whatever runs beside it;
+  /// and of those that come after the cut.
+  Seconds layer_kernels = 0, layer_put_off = 0;
+  std::array<Seconds, chunk_places> other_kernels{}, other_put_off{};
   bool operator==(const PassTimes&) const = default;
 };
 
@@ -64,7 +74,8 @@ struct PassCost {
   // Parameters of a rank, in elements.
   std::int64_t layer_parameters = 0;  ///< without the experts'
   std::int64_t layer_expert_parameters = 0;
-  std::array<std::int64_t, chunk_places> other_parameters{};  ///< of the embedding, of the head
+  std::array<std::int64_t, chunk_places> other_parameters{};  ///< of the embedding; of the head and what predicts further tokens
+  std::int64_t last_expert_parameters = 0;                    ///< of the experts of what predicts further tokens
   Seconds optimizer_per_parameter = 0;                        ///< for each parameter that the rank owns
 
   bool has_all_ranks = true;  ///< nothing was left out, see PassRanks

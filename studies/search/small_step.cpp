@@ -103,13 +103,14 @@ IdlePaths::IdlePaths(Dag& dag, const Scenario& original) : dag_(dag) {
                           ? uncontended_time(cost, dag_.communicator_of(task).layout, dag_.links)
                           : 0;
     } else {
-      duration_[id] = kernels_->of(id);
+      duration_[id] = kernels_->of(id) * sim::slowdown_beside(dag_, *kernels_, id, {});
     }
   }
 }
 
 double IdlePaths::loss(TaskId kernel, std::int32_t multiprocessors) const {
-  return 1 - 1 / std::max(1.0, sim::slowdown_beside(dag_, *kernels_, kernel, {.multiprocessors = multiprocessors}));
+  const auto slowdown = [&](const sim::Occupation& taken) { return sim::slowdown_beside(dag_, *kernels_, kernel, taken); };
+  return std::max(0.0, 1 - slowdown({}) / slowdown({.multiprocessors = multiprocessors}));
 }
 
 IdlePaths::Reached IdlePaths::from(TaskId source, bool from_end) const {

@@ -20,8 +20,9 @@ Scenario on_small_cluster(Scenario scenario, std::int64_t stages);
 /// Whether the scenario has no group of tp, cp or ep in fewer nodes than the small cluster has.
 bool packs_alike(const Scenario& scenario);
 
-/// Longest paths through the DAG of such a step, with every task at its idle time. Transfers between stages take none: these are
-/// the schedule's.
+/// Longest paths through the DAG of such a step, with every task at its idle time, which for matrix products is that without the
+/// multiprocessors that they always leave to communication (`gemm_sm_margin`). Transfers between stages take none: these are the
+/// schedule's.
 class IdlePaths {
  public:
   /// `dag` must outlive it. `original`: the whole scenario, the slowest of whose GPUs sets the pace. What it may have in one node
@@ -32,7 +33,8 @@ class IdlePaths {
   /// Returns how many multiprocessors a collective takes from kernels in the scenario at least: those of DeepEP's dispatch, which
   /// takes as many wherever its ranks are. Of others 0, for which other nodes may have fewer channels.
   std::int32_t least_taken(TaskId collective) const { return least_taken_[collective]; }
-  /// Returns which share of a kernel's rate is lost while so many multiprocessors are taken.
+  /// Returns which share of a kernel's rate is lost while so many multiprocessors are taken: of a matrix product, beyond what its
+  /// margin takes from it anyway.
   double loss(TaskId kernel, std::int32_t multiprocessors) const;
   /// The units of the DAG, each after all that it waits for.
   const std::vector<TaskId>& order() const { return order_; }

@@ -30,6 +30,13 @@ class KindCosts {
   std::vector<Known> known_;  ///< a handful
 };
 
+/// How long weight gradients that layers of one kind put off run before the cut of a layer of the other kind that comes next:
+/// what an exchange is to hide waits for the next one, in a layer that has any.
+Seconds put_off_between(const LayerClass& before, const LayerClass& next, const PassTimes& of_before) {
+  const auto exchanges = [](const LayerClass& layer) { return layer.kind.feed == Feed::experts; };
+  return exchanges(before) && !exchanges(next) ? 0 : of_before.layer_put_off;
+}
+
 /// `kinds`: of the layers in the order in which the pass comes to them. `begins`, `ends`: where in the model it does.
 PartPass pass_through(KindCosts& costs, const std::vector<LayerClass>& kinds, const LayerClass& of_ends,
                       PassTimes PassCost::*which, ChunkPlace begins, ChunkPlace ends) {
@@ -41,6 +48,7 @@ PartPass pass_through(KindCosts& costs, const std::vector<LayerClass>& kinds, co
   pass.kernels = in_turns.pieces = in_turns.opening + in_turns.closing;
   if (kinds.empty()) {  // an end of the model alone
     pass.from_stream = pass.from_input = in_turns.first = in_turns.last = pass.kernels;
+    pass.to_send = begins != ChunkPlace::middle ? -at_ends.other_put_off[at(begins)] : 0;
     return pass;
   }
   for (std::size_t i = 0; i < kinds.size(); ++i) {
@@ -55,18 +63,17 @@ PartPass pass_through(KindCosts& costs, const std::vector<LayerClass>& kinds, co
       pass.from_stream = times.begin[at(begins)].from_stream;
       pass.from_input = times.begin[at(begins)].from_input;
     } else {
-      const Seconds more = kinds[i] == kinds[i - 1] ? times.next : times.layer_kernels;
+      const Seconds more = kinds[i] == kinds[i - 1] ? times.next
+                                                    : times.layer_kernels - times.layer_put_off +
+                                                          put_off_between(kinds[i - 1], kinds[i], costs.of(kinds[i - 1]).*which);
       pass.from_stream += more;
       pass.from_input += more;
     }
   }
-  const Seconds end = (costs.of(kinds.back()).*which).end[at(ends)];
-  if (ends == ChunkPlace::middle) {
-    pass.to_send = end;
-  } else {
-    pass.from_stream += end;
-    pass.from_input += end;
-  }
+  const PassTimes::End& end = (costs.of(kinds.back()).*which).end[at(ends)];
+  pass.from_stream += end.to_last;
+  pass.from_input += end.to_last;
+  if (ends == ChunkPlace::middle) pass.to_send = end.to_send - end.to_last;
   return pass;
 }
 
@@ -245,6 +252,7 @@ StageCosts StageCostModel::of(const Scenario& scenario, PassRanks ranks) {
       part.kept += at_ends.kept_beside[at(place)];
       part.kept_for_weights += at_ends.kept_for_weights_beside[at(place)];
       part.parameters += at_ends.other_parameters[at(place)];
+      if (place == ChunkPlace::last) part.expert_parameters += at_ends.last_expert_parameters;
     }
     if (layout.embedding && layout.loss && scenario.model.embeds_at_the_end())  // one table, not two
       part.parameters -= std::min(part.parameters, scenario.model.vocab / p.tp * scenario.model.hidden);

@@ -28,7 +28,7 @@ struct PassInTurns {
 struct PartPass {
   Seconds from_stream = 0;  ///< from the end of the rank's kernel before the pass to the end of the pass's last kernel
   Seconds from_input = 0;   ///< from the arrival of the pass's input to the same end
-  Seconds to_send = 0;      ///< from that end until the pass's output can be sent
+  Seconds to_send = 0;      ///< from that end until the pass's output can be sent; below 0 where weight gradients come after it
   Seconds kernels = 0;      ///< time of the kernels alone
   PassInTurns in_turns;
 };
