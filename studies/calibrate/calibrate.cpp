@@ -55,8 +55,8 @@ Calibration measure_kernels(const CalibrationBench& bench, const CalibrationRequ
   KernelPlan plan(bench.memory);
   add_probes(bench.precisions, plan);
   const std::size_t probes = plan.kernels().size();
-  for (const Scenario& scenario : request.scenarios) add_scenario(scenario, plan);
   for (const TimedKernel& kernel : request.shapes) plan.add(kernel);
+  for (const Scenario& scenario : request.scenarios) add_scenario(scenario, plan);
   const std::size_t requested = plan.kernels().size();
   add_grids(request.all_grids ? bench.precisions : bench.grids, plan);
   add_memory_bound(bench.precisions, plan);

@@ -60,7 +60,7 @@ class Measurement {
   const CalibrationBench& bench_;
   Seconds budget_;
   std::size_t kernels_, done_ = 0;
-  static constexpr double part_of_probes = 0.1, part_of_requested = 0.5;
+  static constexpr double part_of_probes = 0.1, part_of_requested = 0.7;
   Seconds share_ = 0;  ///< of one kernel
   Clock::time_point begin_ = Clock::now();
   const OnMeasuring& told_;

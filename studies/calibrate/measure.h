@@ -31,9 +31,9 @@ struct Calibration {
 /// Called now and then with what is being measured, the share of it that is done, and the seconds that are left where known.
 using OnMeasuring = std::function<void(const std::string& what, double share, std::optional<Seconds> left)>;
 
-/// Measures kernels within about `budget` seconds from now. The requested kernels get half of the time that the probes leave, the
-/// sweep gets the rest. Within each group every kernel gets an equal share of time and as many samples as fit into it. A kernel
-/// of the sweep that would take more than a hundredth of the budget, judged by the probes, is left out.
+/// Measures kernels within about `budget` seconds from now. The requested kernels get seven tenths of the time that the probes
+/// leave, the sweep gets the rest. Within each group every kernel gets an equal share of time and as many samples as fit into it. A
+/// kernel of the sweep that would take more than a hundredth of the budget, judged by the probes, is left out.
 Calibration measure(const CalibrationBench& bench, const CalibrationPlan& plan, Seconds budget, const OnMeasuring& told = {});
 
 /// Adds measured collectives. Counts those without samples as unreached.

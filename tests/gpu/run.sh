@@ -158,7 +158,7 @@ part 15 large-kernels "${cudnn_tells[@]}" "$programs/gpu_test" --gtest_filter='*
 files=("${scenarios[@]/#/tests/gpu/}")
 files=("${files[@]/%/.yaml}")
 # Where there are several GPUs, the collectives among them are measured, too.
-part 130 calibrate tests/gpu/on-all-gpus.sh "$programs/tandem" calibrate --backend cuda --budget 100 \
+part 140 calibrate tests/gpu/on-all-gpus.sh "$programs/tandem" calibrate --backend cuda --budget 110 \
   --shapes tests/gpu/acceptance.shapes "${files[@]/#/--scenario=}" --out "$results/gpu.profile"
 # What cuBLAS and cuDNN reach elsewhere, on the same GPU.
 part 20 pytorch env LD_LIBRARY_PATH="$given" python3 tests/gpu/pytorch_rates.py
@@ -179,7 +179,7 @@ for scenario in "${scenarios[@]}"; do
 done
 tests 150 steps '*GpuStepOf*'
 if sanitizer=$(PATH=$PATH:$cuda/bin$(printf ':%s' "${wheels[@]/%/bin}") type -P compute-sanitizer); then
-  tests 35 memcheck '*GpuSmall*' "$sanitizer" --tool memcheck --error-exitcode 9
+  tests 25 memcheck '*GpuSmall*' "$sanitizer" --tool memcheck --error-exitcode 9
 else
   fail memcheck "there is no compute-sanitizer in PATH, $cuda/bin or Python's wheels"
 fi
