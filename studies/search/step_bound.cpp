@@ -15,6 +15,10 @@ std::int32_t micro_batches_of(const Scenario& scenario) {
 
 bool overlaps_data(const Scenario& scenario) { return scenario.training.overlap_dp; }
 
+/// Whether each layer's weights are gathered when a pass comes to it, and its gradients reduced when the last has come, while the
+/// rank computes nothing (scenarios/lowering/sharded_weights.h). Elsewhere that comes after all passes, if no pass hides it.
+bool exchanges_within_passes(const Scenario& scenario) { return !overlaps_data(scenario) && scenario.parallelism.zero == 3; }
+
 /// Everything that goes over a stage's data-parallel stream, one after the other.
 Seconds data_stream(const Scenario& scenario, const StageCosts& costs, const ChunkPlacement& placement, std::int32_t stage) {
   const ParallelismSpec& p = scenario.parallelism;
@@ -91,8 +95,9 @@ class Pipeline {
         gather += part_of(s, c).gather;
         reduce += part_of(s, c).reduce;
       }
-      const Seconds reduced = overlaps_data(scenario_) ? stage.reduced : stage.free + reduce;
-      const Seconds stage_end = std::max(stage.free, reduced) + update + (overlaps_data(scenario_) ? 0 : gather);
+      const bool after_passes = !overlaps_data(scenario_) && !exchanges_within_passes(scenario_);
+      const Seconds passed = std::max(stage.free, stage.reduced) + (after_passes ? reduce : 0);
+      const Seconds stage_end = passed + update + (after_passes ? gather : 0);
       last = std::max({last, stage_end, data_stream(scenario_, costs_, placement_, s)});
     }
     return last;
@@ -107,7 +112,8 @@ class Pipeline {
     Seconds reduced = 0;  ///< when its data-parallel stream has done what came so far
     std::vector<bool> forwards_to_come;
     std::vector<std::int32_t> backwards_left;
-    std::vector<Seconds> gathered;  ///< by chunk: its weights, and those gathered before
+    std::vector<Seconds> gathered;  ///< by chunk: its weights, and those gathered before, from the begin of the step
+    Seconds gathered_by_pass = 0;   ///< with ZeRO-3, those of chunks that a forward has come to
   };
   const Scenario& scenario_;
   const StageCosts& costs_;
@@ -186,17 +192,18 @@ class Pipeline {
     (action.kind == Action::Kind::forward ? sent_forward_ : sent_backward_)[place] = at;
   }
 
-  /// The first forward of a chunk ends when the last of its weights are there. With ZeRO-3 those of a layer are gathered no more
-  /// than `prefetch` layers ahead (scenarios/lowering/sharded_weights.h): all when the pass before has begun, if that has so
-  /// many; all but so many when the pass itself has begun; all but one more when its first layer has ended. The last layer comes
-  /// after.
+  /// The first forward of a chunk ends when the last of its weights are there, and those of chunks that forwards came to before.
+  /// With ZeRO-3 those of a layer are gathered no more than `prefetch` layers ahead (scenarios/lowering/sharded_weights.h): all
+  /// when the pass before has begun, if that has so many; all but so many when the pass itself has begun; all but one more when
+  /// its first layer has ended. The last layer comes after. Without overlap none is gathered ahead.
   Seconds with_weights(std::int32_t s, Stage& stage, const Action& action, const Input& in, Seconds begin, Seconds end) {
     if (action.kind != Action::Kind::forward || !stage.forwards_to_come[static_cast<std::size_t>(action.chunk)]) return end;
     stage.forwards_to_come[static_cast<std::size_t>(action.chunk)] = false;
     const ParallelismSpec& p = scenario_.parallelism;
     const PartCosts& part = part_of(s, action.chunk);
-    const Seconds gathered = stage.gathered[static_cast<std::size_t>(action.chunk)];
-    if (p.zero < 3 || !overlaps_data(scenario_)) return std::max(end, gathered);
+    if (p.zero < 3) return std::max(end, stage.gathered[static_cast<std::size_t>(action.chunk)]);
+    if (exchanges_within_passes(scenario_)) return std::max(end, begin + part.gather);  // of a layer's kernels, some need it not
+    const Seconds gathered = stage.gathered_by_pass += part.gather;
     const PassInTurns& pieces = part.forward.in_turns;
     const auto with_those_after = [&](Seconds date, std::int64_t layers) {
       const Seconds gathers = part.layers_gather - static_cast<double>(layers) * part.most_gather;
@@ -218,10 +225,15 @@ class Pipeline {
     stage.reached = std::max(begin + pieces.pieces - pieces.closing - static_cast<double>(ahead) * pieces.longest, first_end);
   }
 
-  /// Reductions of a chunk begin in its last backward.
+  /// Reductions of a chunk begin in its last backward. Where they go on within it, the rank computes nothing meanwhile.
   void reduce(std::int32_t s, Stage& stage, const Action& action, Seconds begin) {
     if (!adds_gradients(action.kind) || --stage.backwards_left[static_cast<std::size_t>(action.chunk)] > 0) return;
-    if (overlaps_data(scenario_)) stage.reduced = std::max(stage.reduced, begin) + part_of(s, action.chunk).reduce;
+    const PartCosts& part = part_of(s, action.chunk);
+    if (overlaps_data(scenario_))
+      stage.reduced = std::max(stage.reduced, begin) + part.reduce;
+    else if (exchanges_within_passes(scenario_))
+      stage.reduced =
+          begin + part.reduce + (action.kind == Action::Kind::backward_weight ? part.weights : pass_of(s, action).kernels);
   }
 
   bool advance(std::int32_t s) {
@@ -238,6 +250,7 @@ class Pipeline {
       reduce(s, stage, action, begin);
       reach(s, stage, action, in, begin);
       stage.free = end + weights_besides(s, action);
+      if (exchanges_within_passes(scenario_)) stage.free = std::max(stage.free, stage.reduced);
       ++stage.next;
       return true;
     }
@@ -258,6 +271,7 @@ class Pipeline {
     reduce(s, stage, other, begin);
     reach(s, stage, action, in, begin);
     stage.free = std::max(ends.both, weights);
+    if (exchanges_within_passes(scenario_)) stage.free = std::max(stage.free, stage.reduced);
     stage.next += 2;
     return true;
   }
@@ -317,9 +331,10 @@ Seconds coarse_step_bound(const Scenario& scenario, const StageCosts& costs) {
       gather += part.gather;
       reduce += part.reduce;
     }
-    const Seconds after = overlaps_data(scenario) ? update : update + gather + reduce;
-    most = std::max({most, there + busy + back + (s == 0 || !overlaps_data(scenario) ? after : 0),
-                     data_stream(scenario, costs, placement, s)});
+    const Seconds after = overlaps_data(scenario) || exchanges_within_passes(scenario) ? update : update + gather + reduce;
+    // What comes after a stage's own passes goes on while others come to their last.
+    const Seconds own_end = there + busy + (s == 0 || !overlaps_data(scenario) ? after : 0);
+    most = std::max({most, there + busy + back, own_end, data_stream(scenario, costs, placement, s)});
     if (in_turns || s + 1 == stages) continue;
     const PartCosts& part = costs.parts[static_cast<std::size_t>(placement.part(s, 0))];
     there += (s == 0 ? part.forward.from_stream : part.forward.from_input) + part.forward.to_send +

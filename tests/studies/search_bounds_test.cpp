@@ -99,6 +99,34 @@ search:
   }
 }
 
+// A stage gathers what its passes come to first: of DualPipe's second half, the chunk of the mirrored copy.
+TEST(SearchBounds, HoldForShardedWeightsOfMirroredCopies) {
+  expect_bounds_hold(R"(
+model: {preset: mixtral-8x7b, layers: 8}
+cluster: {preset: dgx-h100, gpus: 32, nic_gbps: 100}
+parallelism: {tp: 1, dp: 32, ep: 1, zero: 3}
+training: {sequence: 4096, micro_batch: 1, global_batch: 64, precision: bf16}
+search:
+  axes: {order: [[tp, cp, ep, pp, dp]], zero: [3], tp: [1, 2], sp: [false], cp: [1], pp: [2], vpp: [1], ep: [1], micro_batch: [1, 2],
+         schedule: [dualpipe], recompute: [none, selective]}
+)",
+                     6, 32, 0.6, 0.9);
+}
+
+// Where passes hide no gathers and reductions, they go on within passes, and may be over while a stage waits for others.
+TEST(SearchBounds, HoldForShardedWeightsWithoutOverlap) {
+  expect_bounds_hold(R"(
+model: {preset: llama3-8b, layers: 8}
+cluster: {preset: dgx-h100, gpus: 16, nic_gbps: 50}
+parallelism: {tp: 1, dp: 16, zero: 3}
+training: {sequence: 4096, micro_batch: 1, global_batch: 32, precision: fp8, overlap: {dp: false}}
+search:
+  axes: {order: [[tp, cp, ep, pp, dp]], zero: [3], tp: [1, 2, 4], sp: [true], cp: [1], pp: [2, 4], vpp: [1, 2], micro_batch: [8, 16],
+         schedule: [1f1b, interleaved-1f1b, zb-v, dualpipe], recompute: [none]}
+)",
+                     12, 33, 0.6, 0.85);
+}
+
 // Between slow nodes a pass waits for gathers that begin when its layers come near.
 TEST(SearchBounds, HoldForWeightsThatComeLate) {
   expect_bounds_hold(R"(
