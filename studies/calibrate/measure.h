@@ -32,8 +32,8 @@ struct Calibration {
 using OnMeasuring = std::function<void(const std::string& what, double share, std::optional<Seconds> left)>;
 
 /// Measures kernels within about `budget` seconds from now. The requested kernels get seven tenths of the time that the probes
-/// leave, the sweep gets the rest. Within each group every kernel gets an equal share of time and as many samples as fit into it. A
-/// kernel of the sweep that would take more than a hundredth of the budget, judged by the probes, is left out.
+/// leave, the sweep gets the rest. Within each group every kernel gets an equal share of time and as many samples as fit into it.
+/// A kernel of the sweep that would take more than a hundredth of the budget, judged by the probes, is left out.
 Calibration measure(const CalibrationBench& bench, const CalibrationPlan& plan, Seconds budget, const OnMeasuring& told = {});
 
 /// Adds measured collectives. Counts those without samples as unreached.
