@@ -128,7 +128,10 @@ std::vector<Scenario> scenarios_of(const std::vector<Sample>& samples) {
   return scenarios;
 }
 
-// What is faster makes no step longer, and what takes longer none shorter. Every constant moves some step.
+/// What follows from the architecture, and no published step feels: products there wait for the tensor cores or for memory.
+const std::set<std::string> moves_nothing{"ampere products feed bf16", "ampere products feed fp16"};
+
+// What is faster makes no step longer, and what takes longer none shorter. Every constant moves some step, but where said.
 TEST(ConstantSensitivity, OfPublishedSteps) {
   const bool all_of_them = std::getenv("TANDEM_SENSITIVITY") != nullptr;
   const std::vector<Sample> chosen = all_of_them ? samples() : small(samples());
@@ -142,7 +145,7 @@ TEST(ConstantSensitivity, OfPublishedSteps) {
     const double anomaly = 0.002;  // a kernel that ends sooner may meet other traffic
     EXPECT_LE(constant.is_rate ? s.highest : -s.lowest, anomaly) << constant.name;
     if (all_of_them) {
-      EXPECT_GT(std::max(s.highest, -s.lowest), 1e-6) << constant.name << " moves no step";
+      EXPECT_EQ(std::max(s.highest, -s.lowest) <= 1e-6, moves_nothing.contains(constant.name)) << constant.name;
     }
     text += fmt::format("{},{},{:+.2f},{:+.2f},{:+.2f},{:.1f},{:.1f},{:.1f},{:.1f}\n", constant.name, s.runs, 100 * s.median,
                         100 * s.lowest, 100 * s.highest, 100 * s.dense_before, 100 * s.dense_after, 100 * s.experts_before,

@@ -25,6 +25,32 @@ StepConstant of_gpu(Architecture generation, const std::string& name, const std:
           is_rate};
 }
 
+/// Whether the step has products in this type: what is not cast is multiplied in the type that it is kept in.
+bool multiplies_in(const Scenario& scenario, DType type) {
+  const TrainingSpec& training = scenario.training;
+  return type == training.storage() || type == training.precision;
+}
+
+bool issues_experts_one_by_one(const Scenario& scenario) {
+  return scenario.model.moe.experts > 0 && std::ranges::count(scenario.software.kernel_per_expert, OpKind::grouped_gemm) > 0;
+}
+
+/// A number of products in a type on GPUs of that generation, of steps that `have` such.
+StepConstant of_products(Architecture generation, const std::string& what, DType type, double GemmEfficiency::*number,
+                         bool is_rate, bool (*have)(const Scenario&) = nullptr) {
+  StepConstant constant = of_gpu(
+      generation, "products " + what + " " + std::string(name_of(type)),
+      [type, number](Device& gpu, double times) {
+        GemmEfficiency& gemm = gpu.efficiency.gemm[static_cast<std::size_t>(type)];
+        return gemm.rate > 0 && scaled(gemm.*number, times);
+      },
+      is_rate);
+  constant.scale = [scale = constant.scale, type, have](Scenario& scenario, double times) {
+    return multiplies_in(scenario, type) && (have == nullptr || have(scenario)) && scale(scenario, times);
+  };
+  return constant;
+}
+
 /// A number of the framework, which most scenarios have.
 StepConstant of_framework(const std::string& name, const std::function<bool(Software&, double)>& scale) {
   return {"framework " + name, [scale](Scenario& scenario, double times) { return scale(scenario.software, times); }, false};
@@ -42,16 +68,9 @@ std::vector<StepConstant> step_constants() {
   std::vector<StepConstant> all;
   for (const Architecture generation : generations) {
     for (const DType type : {DType::bf16, DType::f16, DType::f8}) {
-      const auto of_type = [&](const char* what, double GemmEfficiency::*number) {
-        all.push_back(of_gpu(generation, "products " + std::string(what) + " " + std::string(name_of(type)),
-                             [type, number](Device& gpu, double times) {
-                               GemmEfficiency& gemm = gpu.efficiency.gemm[static_cast<std::size_t>(type)];
-                               return gemm.rate > 0 && scaled(gemm.*number, times);
-                             }));
-      };
-      of_type("sustained", &GemmEfficiency::sustained);
-      of_type("feed", &GemmEfficiency::feed);
-      of_type("on stream", &GemmEfficiency::on_stream);
+      all.push_back(of_products(generation, "sustained", type, &GemmEfficiency::sustained, true));
+      all.push_back(of_products(generation, "feed", type, &GemmEfficiency::feed, true));
+      all.push_back(of_products(generation, "on stream", type, &GemmEfficiency::on_stream, false, issues_experts_one_by_one));
     }
     all.push_back(of_gpu(generation, "attention sustained",
                          [](Device& gpu, double times) { return scaled(gpu.efficiency.attention_sustained, times); }));
