@@ -4,20 +4,28 @@ namespace tandem::studies {
 namespace {
 
 /// The scale is that of one number, 30 times as large as any other: first, last and in the middle of tensors that are no multiple
-/// of a block or of a vector, the longer one of which takes threads that have several elements each.
-void append_largest(std::vector<OperationCase>& cases, DType type) {
-  for (const int n : {7, 1029, 1024 * 256 + 1029}) {
-    for (const int place : {0, n / 2, n - 1}) {
-      const Shape shape(1, n);
-      std::vector<float> numbers = random_numbers(shape, 1);
-      numbers[static_cast<std::size_t>(place)] = -30;
-      cases.push_back({join_name("cast", name_of(type), "largest", place, "of", n),
-                       OpKind::cast,
-                       {},
-                       {read(shape, type, numbers), write(shape, DType::f8)}});
-      cases.push_back(skewed(cases.back()));
+/// of a block or of a vector. The longest, of which threads take several elements each, is a hundred times as much work as the
+/// others: one type, on a view without vectors, says what all would.
+void append_largest(std::vector<OperationCase>& cases) {
+  const auto of_largest = [](DType type, int place, int n) {
+    const Shape shape(1, n);
+    std::vector<float> numbers = random_numbers(shape, 1);
+    numbers[static_cast<std::size_t>(place)] = -30;
+    return OperationCase{join_name("cast", name_of(type), "largest", place, "of", n),
+                         OpKind::cast,
+                         {},
+                         {read(shape, type, numbers), write(shape, DType::f8)}};
+  };
+  for (const DType type : trained_types) {
+    for (const int n : {7, 1029}) {
+      for (const int place : {0, n / 2, n - 1}) {
+        cases.push_back(of_largest(type, place, n));
+        cases.push_back(skewed(cases.back()));
+      }
     }
   }
+  constexpr int longest = 1024 * 256 + 1029;
+  for (const int place : {0, longest / 2, longest - 1}) cases.push_back(skewed(of_largest(DType::f32, place, longest)));
 }
 
 }  // namespace
@@ -42,7 +50,7 @@ std::vector<OperationCase> cast_cases() {
                        {read(shape, type, 2), write(shape, DType::bf16), write(shape, DType::f32)}});
     }
   }
-  for (const DType type : trained_types) append_largest(cases, type);
+  append_largest(cases);
   CaseOperand zeros_by_columns = write(Shape(5, 7), DType::f8);
   zeros_by_columns.by_columns = true;
   cases.push_back({"cast_zeros",
