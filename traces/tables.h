@@ -27,6 +27,8 @@ template <typename T>
 struct IsVector : std::false_type {};
 template <typename T>
 struct IsVector<std::vector<T>> : std::true_type {};
+template <>
+struct IsVector<Buffers> : std::true_type {};
 template <typename T>
 struct IsArray : std::false_type {};
 template <typename T, std::size_t N>
@@ -200,7 +202,9 @@ class TableReader {
       // Not reserved: the count may be wrong, and the items end before memory does.
       for (std::int64_t left = integer(cursor); left != 0; --left) {
         if (left < 0) throw CorruptTable("a list of negative length");
-        items_of(cursor).read(value.emplace_back());
+        typename T::value_type item{};
+        items_of(cursor).read(item);
+        value.push_back(std::move(item));
       }
     } else {
       get_variant(value, std::make_index_sequence<std::variant_size_v<T>>());

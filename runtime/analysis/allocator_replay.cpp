@@ -169,17 +169,27 @@ Kept kept_on(const Dag& dag, const ByRank& tasks, const ByRank& buffers, const s
   return kept;
 }
 
-/// An allocation where `bytes` is more than 0, else the end of allocation `of`. Allocations are counted from 0.
-struct Event {
-  Bytes bytes = 0;
-  std::uint32_t of = 0;
+/// An allocation, or the end of one. Allocations are counted from 0.
+class Event {
+ public:
+  static Event allocation(Bytes bytes) { return Event(bytes); }
+  static Event end_of(std::uint32_t allocation) { return Event(-1 - std::int64_t{allocation}); }
+
+  bool allocates() const { return value_ >= 0; }
+  Bytes bytes() const { return value_; }
+  std::size_t ended() const { return static_cast<std::size_t>(-1 - value_); }
+
+ private:
+  std::int64_t value_;  ///< bytes, or one less than the negative number of the allocation that ends
+
+  explicit Event(std::int64_t value) : value_(value) {}
 };
 
 /// What is open of a buffer in one size.
 struct Open {
   Bytes bytes = 0;
   std::uint32_t last = no_id;  ///< allocation
-  std::size_t ended_before = 0;
+  std::uint32_t ended_before = 0;
   std::uint32_t next = no_id;  ///< of the same buffer in another size
 };
 
@@ -221,13 +231,13 @@ std::vector<Event> events_of(const std::vector<MemoryChange>& changes) {
       if (of.last == no_id) {
         ++of.ended_before;
       } else {
-        events.push_back({.of = of.last});
+        events.push_back(Event::end_of(of.last));
         of.last = opened_before[of.last];
       }
     } else if (of.ended_before > 0) {
       --of.ended_before;
     } else {
-      events.push_back({.bytes = bytes});
+      events.push_back(Event::allocation(bytes));
       opened_before.push_back(std::exchange(of.last, static_cast<std::uint32_t>(opened_before.size())));
     }
   }
@@ -248,10 +258,10 @@ std::vector<MemoryChange> with_placeholders(const Timeline& timeline, const std:
 void play(const std::vector<Event>& events, CachingAllocator& allocator) {
   std::vector<CachingAllocator::Handle> handles;
   for (const Event& event : events) {
-    if (event.bytes > 0)
-      handles.push_back(allocator.allocate(event.bytes));
+    if (event.allocates())
+      handles.push_back(allocator.allocate(event.bytes()));
     else
-      allocator.free(handles[event.of]);
+      allocator.free(handles[event.ended()]);
   }
 }
 
@@ -289,12 +299,18 @@ AllocatorReplay::AllocatorReplay(const Dag& dag, const Timeline& timeline, const
       held_(framework_memory(dag, placeholders_)) {}
 
 std::optional<AllocatorUse> AllocatorReplay::of(RankIndex rank, const CachingAllocator::Settings& settings) const {
-  const std::vector<MemoryChange> of_rank = changes_[rank];
-  const std::optional<std::vector<MemoryChange>> changes =
-      changes_of_whole_step(dag_, timeline_, changes_in(MemoryHome::allocator, of_rank), rank);
+  // Of a large step a rank's changes are a good part of all memory: what is not needed any more goes at once.
+  std::vector<MemoryChange> of_rank = changes_[rank];
+  const GraphBlocks graphs = blocks_of_graphs(of_rank, settings.expandable_segments);
+  std::optional<std::vector<MemoryChange>> changes =
+      changes_of_whole_step(dag_, timeline_, changes_in(MemoryHome::allocator, std::move(of_rank)), rank);
   if (!changes) return {};
-  const Kept kept = kept_on(dag_, changes_.tasks(), changes_.buffers(), updates_, inputs_, held_[rank], timeline_, rank);
   const std::vector<Event> events = events_of(*changes);
+  const std::vector<Placeholder>& placeholders = placeholders_[rank];
+  std::vector<Event> of_first_step;  // where it differs
+  if (!placeholders.empty()) of_first_step = events_of(with_placeholders(timeline_, placeholders, *std::move(changes)));
+  changes.reset();
+  const Kept kept = kept_on(dag_, changes_.tasks(), changes_.buffers(), updates_, inputs_, held_[rank], timeline_, rank);
   CachingAllocator allocator(settings);
   std::vector<CachingAllocator::Handle> moved;
   for (const Bytes bytes : kept.moved) moved.push_back(allocator.allocate(bytes));
@@ -304,10 +320,8 @@ std::optional<AllocatorUse> AllocatorReplay::of(RankIndex rank, const CachingAll
     allocator.allocate(bytes);
   }
   free_all(moved, allocator);
-  const GraphBlocks graphs = blocks_of_graphs(of_rank, settings.expandable_segments);
   for (const Bytes bytes : graphs.blocks) allocator.allocate(bytes);
-  const std::vector<Placeholder>& placeholders = placeholders_[rank];
-  play(placeholders.empty() ? events : events_of(with_placeholders(timeline_, placeholders, *changes)), allocator);
+  play(placeholders.empty() ? events : of_first_step, allocator);
   for (const Bytes bytes : kept.after_the_first_step) allocator.allocate(bytes);
   play(events, allocator);
   return AllocatorUse{.allocated = allocator.peak_allocated() - graphs.free,

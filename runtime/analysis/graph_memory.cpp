@@ -20,10 +20,10 @@ void add_to(Lifetime& life, Seconds begin, Seconds end) {
   life.end = std::max(life.end, end);
 }
 
-class Buffers {
+class BuffersOfGraphs {
  public:
-  Buffers(const Dag& dag, const Timeline& timeline, const CapturedTasks& captured, const ByRank& tasks, const ByRank& buffers,
-          RankIndex rank)
+  BuffersOfGraphs(const Dag& dag, const Timeline& timeline, const CapturedTasks& captured, const ByRank& tasks,
+                  const ByRank& buffers, RankIndex rank)
       : dag_(dag), timeline_(timeline), captured_(captured), tasks_(tasks), buffers_(buffers), rank_(rank) {
     result_.lives.resize(buffers.count(rank));
     if (captured.empty()) return;
@@ -141,9 +141,14 @@ std::vector<MemoryChange> changes_in(MemoryHome home, const std::vector<MemoryCh
   return changes;
 }
 
+std::vector<MemoryChange> changes_in(MemoryHome home, std::vector<MemoryChange>&& of_rank) {
+  std::erase_if(of_rank, [=](const MemoryChange& change) { return change.home != home; });
+  return std::move(of_rank);
+}
+
 GraphBuffers graph_buffers(const Dag& dag, const Timeline& timeline, const CapturedTasks& captured, const ByRank& tasks,
                            const ByRank& buffers, RankIndex rank) {
-  return Buffers(dag, timeline, captured, tasks, buffers, rank).find();
+  return BuffersOfGraphs(dag, timeline, captured, tasks, buffers, rank).find();
 }
 
 }  // namespace tandem

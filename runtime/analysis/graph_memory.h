@@ -39,6 +39,7 @@ GraphMemory graph_memory(const std::vector<MemoryChange>& of_rank);
 
 /// Returns the changes that have this home, in their order.
 std::vector<MemoryChange> changes_in(MemoryHome home, const std::vector<MemoryChange>& of_rank);
+std::vector<MemoryChange> changes_in(MemoryHome home, std::vector<MemoryChange>&& of_rank);
 
 struct Lifetime {
   Seconds begin = std::numeric_limits<Seconds>::max();

@@ -42,8 +42,24 @@ std::vector<std::optional<double>> held_beside(const Dag& dag) {
   return held;
 }
 
+/// Puts at each place what is at the one that its key names, with no room for a second of all items.
+template <typename Item, typename Key>
+void permute(std::vector<Item>& items, std::vector<Key>& keys) {
+  for (std::uint32_t i = 0; i < items.size(); ++i) {
+    const Item first = items[i];
+    std::uint32_t to = i;
+    for (std::uint32_t from = keys[to].place; from != i; from = keys[to].place) {
+      items[to] = items[from];
+      keys[to].place = to;
+      to = from;
+    }
+    items[to] = first;
+    keys[to].place = to;
+  }
+}
+
 /// Equal ones stay in the order of their buffers, however many there are.
-std::vector<MemoryChange> in_order(const std::vector<MemoryChange>& changes) {
+std::vector<MemoryChange> in_order(std::vector<MemoryChange> changes) {
   struct Key {
     std::uint64_t instant = 0;
     std::uint32_t place = 0;
@@ -61,10 +77,8 @@ std::vector<MemoryChange> in_order(const std::vector<MemoryChange>& changes) {
     });
     begin = end;
   }
-  std::vector<MemoryChange> ordered;
-  ordered.reserve(changes.size());
-  for (const Key& key : keys) ordered.push_back(changes[key.place]);
-  return ordered;
+  permute(changes, keys);
+  return changes;
 }
 
 }  // namespace

@@ -113,7 +113,7 @@ class WholeStep {
 }  // namespace
 
 std::optional<std::vector<MemoryChange>> changes_of_whole_step(const Dag& dag, const Timeline& timeline,
-                                                               const std::vector<MemoryChange>& changes, RankIndex rank) {
+                                                               std::vector<MemoryChange> changes, RankIndex rank) {
   if (timeline.repeat.times == 0) return changes;
   return WholeStep(dag, timeline, changes, rank).changes();
 }

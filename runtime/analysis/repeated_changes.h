@@ -16,6 +16,6 @@ namespace tandem {
 /// A stretch frees what was allocated in it, or a whole number of periods before by an earlier micro-batch's task of the same
 /// place in the model. Nothing where such a buffer is not found, or not as large.
 std::optional<std::vector<MemoryChange>> changes_of_whole_step(const Dag& dag, const Timeline& timeline,
-                                                               const std::vector<MemoryChange>& changes, RankIndex rank);
+                                                               std::vector<MemoryChange> changes, RankIndex rank);
 
 }  // namespace tandem

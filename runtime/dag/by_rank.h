@@ -30,12 +30,14 @@ class ByRank {
   }
 
  private:
-  template <typename Item>
-  ByRank(const std::vector<Item>& items, std::size_t ranks) : begin_(ranks + 1, 0) {
+  ByRank(const auto& items, std::size_t ranks) : begin_(ranks + 1, 0) {
     bool is_in_order = true;
-    for (std::size_t i = 0; i < items.size(); ++i) {
-      ++begin_[items[i].rank + 1];
-      if (i > 0 && items[i].rank < items[i - 1].rank) is_in_order = false;
+    RankIndex last = 0;
+    for (std::uint32_t id = 0; id < items.size(); ++id) {
+      const RankIndex rank = items[id].rank;
+      ++begin_[rank + 1];
+      if (rank < last) is_in_order = false;
+      last = rank;
     }
     for (std::size_t rank = 0; rank < ranks; ++rank) begin_[rank + 1] += begin_[rank];
     if (is_in_order) return;

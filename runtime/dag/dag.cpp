@@ -43,12 +43,6 @@ std::string_view name_of(Stream stream) {
   return pick(names, stream);
 }
 
-std::string_view name_of(BufferKind kind) {
-  static constexpr std::array<std::string_view, 7> names{"parameter",     "gradient", "optimizer", "activation",
-                                                         "communication", "input",    "host"};
-  return pick(names, kind);
-}
-
 TimedKernel kernel_of(const Dag& dag, TaskId id) {
   TimedKernel kernel{.op = dag.tasks[id].op, .operands = {}, .attributes = dag.attributes[dag.tasks[id].attributes]};
   for (const Operand& operand : dag.operands_of(id)) {

@@ -6,22 +6,15 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/dtype.h"
 #include "runtime/dag/axis.h"
+#include "runtime/dag/buffers.h"
 #include "runtime/dag/device.h"
+#include "runtime/dag/ids.h"
 #include "runtime/dag/network.h"
 #include "runtime/dag/software.h"
 #include "runtime/ops/operation.h"
 
 namespace tandem {
-
-using TaskId = std::uint32_t;
-using BufferId = std::uint32_t;
-using RankIndex = std::uint32_t;  ///< index of a lowered rank in `Dag::ranks`, not its number in the world
-using CommunicatorId = std::uint32_t;
-using GroupId = std::uint32_t;
-using KernelId = std::uint32_t;
-inline constexpr std::uint32_t no_id = 0xFFFFFFFF;
 
 enum class Phase : std::uint8_t {
   forward,
@@ -61,36 +54,6 @@ inline constexpr std::size_t stream_count = static_cast<std::size_t>(Stream::fro
 
 std::string_view name_of(Phase phase);
 std::string_view name_of(Stream stream);
-
-/// What a buffer's bytes count as in the memory report.
-enum class BufferKind : std::uint8_t {
-  parameter,
-  gradient,
-  optimizer,
-  activation,
-  communication,
-  input,
-  host  ///< in the host's memory, and none of the GPU's
-};
-std::string_view name_of(BufferKind kind);
-
-/// Parameters, gradients, optimizer states, inputs and what the host holds live for the whole step; activations and communication
-/// buffers from the first task that touches them to the last.
-constexpr bool is_persistent(BufferKind kind) { return kind != BufferKind::activation && kind != BufferKind::communication; }
-
-/// A buffer, or a view into one: `elements()` consecutive elements of `base` from `offset` on. `base` is the buffer's own id
-/// when it is no view; a view's base is never itself a view.
-struct Buffer {
-  Shape shape;
-  DType dtype = DType::f32;
-  Scaling scaling = Scaling::none;
-  BufferKind kind = BufferKind::activation;
-  RankIndex rank = 0;
-  BufferId base = 0;
-  std::int64_t offset = 0;
-
-  Bytes bytes() const { return size_of(dtype, shape.elements()) + scale_bytes(scaling, shape.elements()); }
-};
 
 enum class Access : std::uint8_t {
   read,
@@ -250,7 +213,7 @@ struct Dag {
   std::vector<Communicator> communicators;
   std::vector<std::string> names;
   std::vector<OpAttributes> attributes;
-  std::vector<Buffer> buffers;
+  Buffers buffers;
   std::vector<ParameterShard> shards;
   std::vector<InputShard> inputs;
   std::vector<Task> tasks;

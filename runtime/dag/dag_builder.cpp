@@ -285,7 +285,7 @@ void DagBuilder::append_tasks(DagBuilder& part) {
   for (const std::string& name : part.dag_.names) names.push_back(name_id(name));
   const auto first_buffer = static_cast<BufferId>(dag_.buffers.size());
   const auto first_operand = static_cast<std::uint32_t>(dag_.operands.size());
-  for (Buffer& buffer : appended(dag_.buffers, part.dag_.buffers)) buffer.base += first_buffer;
+  dag_.buffers.append(part.dag_.buffers);
   for (Operand& operand : appended(dag_.operands, part.dag_.operands)) operand.buffer += first_buffer;
   for (ParameterShard& shard : part.dag_.shards) {
     shard.buffer += first_buffer;
@@ -347,7 +347,7 @@ void DagBuilder::reserve_for(std::size_t more, const DagBuilder& like) {
   };
   reserve(dag_.tasks, like.dag_.tasks);
   reserve(dag_.operands, like.dag_.operands);
-  reserve(dag_.buffers, like.dag_.buffers);
+  if (!is_enough(dag_.buffers, like.dag_.buffers)) dag_.buffers.reserve(room(dag_.buffers.size(), like.dag_.buffers.size()));
   reserve(group_members_, like.group_members_);
 }
 

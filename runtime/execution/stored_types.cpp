@@ -75,12 +75,12 @@ class WiderTensors {
 
 Dag stored_on_gpus(Dag dag) {
   const WiderTensors wider(dag);
-  std::vector<BufferId> changed;
-  for (BufferId id = 0; id < dag.buffers.size(); ++id)
-    if (is_narrow(dag.buffers[id]) && wider.contains(id)) changed.push_back(id);
-  for (const BufferId id : changed) {
-    dag.buffers[id].dtype = DType::bf16;
-    dag.buffers[id].scaling = Scaling::none;
+  for (BufferId id = 0; id < dag.buffers.size(); ++id) {
+    Buffer buffer = dag.buffers[id];
+    if (!is_narrow(buffer) || !wider.contains(id)) continue;
+    buffer.dtype = DType::bf16;
+    buffer.scaling = Scaling::none;
+    dag.buffers.set(id, buffer);
   }
   dag.kernels = distinct_kernels(dag);
   return dag;

@@ -226,9 +226,9 @@ class Measured {
     std::set<BufferId> frozen;  // which have neither gradients nor states
     for (const ParameterShard& shard : dag_.shards)
       if (shard.frozen) frozen.insert(dag_.buffers[shard.buffer].base);
-    for (const Buffer& buffer : dag_.buffers) {
-      if (frozen.contains(buffer.base)) continue;
-      if (buffer.kind != BufferKind::parameter || buffer.base != static_cast<BufferId>(&buffer - dag_.buffers.data())) continue;
+    for (BufferId id = 0; id < dag_.buffers.size(); ++id) {
+      const Buffer buffer = dag_.buffers[id];
+      if (buffer.kind != BufferKind::parameter || buffer.base != id || frozen.contains(id)) continue;
       for (std::size_t stage = 0; stage < stages; ++stage)
         if (buffer.rank == ranks_[stage]) elements[stage] += buffer.shape.elements();
     }

@@ -227,8 +227,11 @@ TEST_P(StepsByRecipes, LeaveWhatTheHostLeavesWithoutRounding) {
 
 /// The same with every tensor of bf16 in fp32.
 Dag in_fp32(Dag dag) {
-  for (Buffer& buffer : dag.buffers)
+  for (BufferId id = 0; id < dag.buffers.size(); ++id) {
+    Buffer buffer = dag.buffers[id];
     if (buffer.dtype == DType::bf16) buffer.dtype = DType::f32;
+    dag.buffers.set(id, buffer);
+  }
   return dag;
 }
 

@@ -152,6 +152,14 @@ TEST_P(Flaws, AreFound) {
 }
 
 constexpr std::uint32_t nowhere = 1'000'000;
+
+template <typename Change>
+void change_buffer(Dag& dag, BufferId id, const Change& change) {
+  Buffer buffer = dag.buffers[id];
+  change(buffer);
+  dag.buffers.set(id, buffer);
+}
+
 const Flaw flaws[] = {
     {"a rank without device", [](Dag& dag) { dag.ranks.back().device = nowhere; }},
     {"a pipeline stage that is not there", [](Dag& dag) { dag.ranks.back().pp = dag.info.stages; }},
@@ -163,14 +171,14 @@ const Flaw flaws[] = {
      [](Dag& dag) {
        dag.communicators.back().layout.paths.front().crossings.push_back({nowhere, 1});
      }},
-    {"buffer 1 ", [](Dag& dag) { dag.buffers[1].rank = nowhere; }},
-    {"buffer 1 ", [](Dag& dag) { dag.buffers[1].base = nowhere; }},
-    {"buffer 1 ", [](Dag& dag) { dag.buffers[1].offset = -1; }},
+    {"buffer 1 ", [](Dag& dag) { change_buffer(dag, 1, [](Buffer& buffer) { buffer.rank = nowhere; }); }},
+    {"buffer 1 ", [](Dag& dag) { change_buffer(dag, 1, [](Buffer& buffer) { buffer.base = nowhere; }); }},
+    {"buffer 1 ", [](Dag& dag) { change_buffer(dag, 1, [](Buffer& buffer) { buffer.offset = -1; }); }},
     {"buffer 1 ",
-     [](Dag& dag) {
-       dag.buffers[1].shape.dims = {INT64_MAX, INT64_MAX, 1, 1};
-     }},
-    {"buffer 1 ", [](Dag& dag) { dag.buffers[1].shape.rank = 5; }},
+     [](Dag& dag) { change_buffer(dag, 1, [](Buffer& buffer) {
+                      buffer.shape.dims = {INT64_MAX, INT64_MAX, 1, 1};
+                    }); }},
+    {"buffer 1 ", [](Dag& dag) { change_buffer(dag, 1, [](Buffer& buffer) { buffer.shape.rank = 5; }); }},
     {"a shard", [](Dag& dag) { dag.shards.back().buffer = nowhere; }},
     {"a shard", [](Dag& dag) { dag.shards.back().rows += 1; }},
     {"an input", [](Dag& dag) { dag.inputs.back().buffer = nowhere; }},
@@ -225,7 +233,8 @@ TEST(TimelineFile, IsOfOneDagAlone) {
   EXPECT_THAT(refusal_for([](Dag& other) { other.tasks.pop_back(); }), HasSubstr("tasks, expected that of"));
   for (const auto& change : std::vector<std::function<void(Dag&)>>{
            [](Dag& other) { other.tasks[3].stream = Stream::dp; }, [](Dag& other) { other.names[0] += "x"; },
-           [](Dag& other) { other.buffers[2].dtype = DType::f16; }, [](Dag& other) { other.ranks[0].world_rank = 77; }})
+           [](Dag& other) { change_buffer(other, 2, [](Buffer& buffer) { buffer.dtype = DType::f16; }); },
+           [](Dag& other) { other.ranks[0].world_rank = 77; }})
     EXPECT_THAT(refusal_for(change), HasSubstr("is the timeline of another step"));
   // What a task is expected to cost is no part of what is executed.
   Dag faster = small();

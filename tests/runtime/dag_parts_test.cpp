@@ -104,10 +104,10 @@ auto fields(const Group& g) { return std::tuple(g.communicator, g.bytes); }
 auto fields(const ParameterShard& s) { return std::tuple(s.buffer, s.tensor); }
 auto fields(const InputShard& i) { return std::tuple(i.buffer, i.first_sequence); }
 
-template <typename T>
-void expect_same(const std::vector<T>& a, const std::vector<T>& b) {
+template <typename Items>
+void expect_same(const Items& a, const Items& b) {
   ASSERT_EQ(a.size(), b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) ASSERT_TRUE(fields(a[i]) == fields(b[i])) << i;
+  for (std::uint32_t i = 0; i < a.size(); ++i) ASSERT_TRUE(fields(a[i]) == fields(b[i])) << i;
 }
 
 void expect_same(const Dag& a, const Dag& b) {

@@ -163,7 +163,9 @@ TEST(NcclCall, Fp8IsNotReduced) {
 /// A file may hold any sizes; on a GPU a wrong one would be written past a buffer's end.
 TEST(NcclCall, RefusesOperandsThatDoNotFit) {
   const auto refused = [](Dag dag) {
-    dag.buffers[0].shape = Shape(dag.buffers[0].shape.elements() + 1);
+    Buffer larger = dag.buffers[0];
+    larger.shape = Shape(larger.shape.elements() + 1);
+    dag.buffers.set(0, larger);
     EXPECT_THROW(plan_call(dag, 0), std::logic_error) << operation(dag.tasks[0].op).name;
   };
   refused(OneCollective(3).sharded(OpKind::all_gather, 4, false));

@@ -38,7 +38,7 @@ class Allocated {
     training.bucket_parameters = bucket_parameters;
     parameters.allocate(builder, builder.add_rank({}), training, {.zero = zero}, {owners, owned});
   }
-  const Buffer& buffer(BufferId id) const { return builder.dag().buffers[id]; }
+  Buffer buffer(BufferId id) const { return builder.dag().buffers[id]; }
 };
 
 struct Interval {

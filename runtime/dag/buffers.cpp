@@ -1,0 +1,66 @@
+#include "runtime/dag/buffers.h"
+
+#include <array>
+
+#include "runtime/base/hash.h"
+#include "runtime/base/large_pages.h"
+
+namespace tandem {
+
+std::string_view name_of(BufferKind kind) {
+  static constexpr std::array<std::string_view, 7> names{"parameter",     "gradient", "optimizer", "activation",
+                                                         "communication", "input",    "host"};
+  return names.at(static_cast<std::size_t>(kind));
+}
+
+std::size_t Buffers::Hash::operator()(const Distinct& distinct) const {
+  const Buffer& buffer = distinct.buffer;
+  std::uint64_t key = hash_of_place(buffer.rank, buffer.base, buffer.offset);
+  for (const std::int64_t extent : buffer.shape.dims) key = hash(key ^ static_cast<std::uint64_t>(extent));
+  return key ^ static_cast<std::uint64_t>(buffer.dtype) << 8 ^ static_cast<std::uint64_t>(buffer.kind);
+}
+
+std::uint32_t Buffers::number_of(const Buffer& buffer, BufferId id) {
+  // What views of a parameter have in common is the parameter; what views of an activation have in common is how long ago it was
+  // made.
+  Distinct distinct{.buffer = buffer, .is_counted_back = !is_persistent(buffer.kind) || buffer.base == id};
+  if (distinct.is_counted_back) distinct.buffer.base = id - buffer.base;
+  return number_of(distinct);
+}
+
+std::uint32_t Buffers::number_of(const Distinct& distinct) {
+  std::uint32_t* const guess = numbers_.empty() ? nullptr : &next_[numbers_.back()];
+  if (guess != nullptr && distinct_[*guess] == distinct) return *guess;
+  const auto [found, is_new] = number_.try_emplace(distinct, static_cast<std::uint32_t>(distinct_.size()));
+  if (guess != nullptr) *guess = found->second;
+  if (is_new) {
+    distinct_.push_back(distinct);
+    next_.push_back(0);
+  }
+  return found->second;
+}
+
+void Buffers::append(const Buffers& others) {
+  const auto first = static_cast<BufferId>(size());
+  std::vector<std::uint32_t> number_here;
+  number_here.reserve(others.distinct_.size());
+  for (Distinct distinct : others.distinct_) {
+    if (!distinct.is_counted_back) distinct.buffer.base += first;
+    number_here.push_back(number_of(distinct));
+  }
+  for (const std::uint32_t number : others.numbers_) numbers_.push_back(number_here[number]);
+}
+
+void Buffers::reserve(std::size_t count) {
+  numbers_.reserve(count);
+  prefer_large_pages(numbers_);
+}
+
+void Buffers::clear() {
+  numbers_.clear();
+  distinct_.clear();
+  next_.clear();
+  number_.clear();
+}
+
+}  // namespace tandem
