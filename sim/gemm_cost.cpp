@@ -34,12 +34,12 @@ struct CutTime {
 class Products {
  public:
   Products(const Device& device, std::span<const GemmBatch> products, const GemmTypes& types, Clock clock)
-      : efficiency_(device.efficiency.gemm[static_cast<std::size_t>(types.operands)]), products_(products) {
-    const auto peak = device.peak[static_cast<std::size_t>(types.operands)];
+      : efficiency_(device.efficiency.gemm[static_cast<std::size_t>(computed_like(device, types.operands))]),
+        products_(products) {
     if (!is_tiled(device, types.operands))
       throw std::logic_error(device.name + " states no tiles for products in " + std::string(name_of(types.operands)));
     multiprocessors_ = device.multiprocessors;
-    flops_ = efficiency_.rate * peak / static_cast<double>(multiprocessors_);
+    flops_ = efficiency_.rate * product_peak(device, types.operands) / static_cast<double>(multiprocessors_);
     slowdown_ = clock == Clock::sustained ? efficiency_.sustained : 1;
     operand_ = types.operands;
     result_bytes_ = size_of(types.result) * (types.accumulate ? 2 : 1);
@@ -97,8 +97,18 @@ class Products {
 
 }  // namespace
 
+DType computed_like(const Device& device, DType type) {
+  return type == DType::f32 && device.efficiency.tf32 && device.peak[static_cast<std::size_t>(DType::bf16)] > 0 ? DType::bf16
+                                                                                                                : type;
+}
+
+FlopsPerSecond product_peak(const Device& device, DType type) {
+  const DType like = computed_like(device, type);
+  return device.peak[static_cast<std::size_t>(like)] / (like == type ? 1 : 2);
+}
+
 bool is_tiled(const Device& device, DType type) {
-  const auto index = static_cast<std::size_t>(type);
+  const auto index = static_cast<std::size_t>(computed_like(device, type));
   return device.multiprocessors > 0 && device.peak[index] > 0 && !device.efficiency.gemm[index].tiles.empty();
 }
 

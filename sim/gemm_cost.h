@@ -53,6 +53,11 @@ struct GemmCut {
 
 /// Returns whether the device states how its products of this type are tiled.
 bool is_tiled(const Device& device, DType type);
+/// Returns the type whose tiles and shares of the peak products of `type` have: bf16 of fp32 in TF32, at half its rate, as all
+/// tensor cores since Ampere's have it (NVIDIA's whitepapers); else the type itself.
+DType computed_like(const Device& device, DType type);
+/// Returns the operations per second of all multiprocessors together in products of this type.
+FlopsPerSecond product_peak(const Device& device, DType type);
 
 /// Returns the products that a `gemm`, `grouped_gemm`, `batched_gemm` or `head_gemm` computes.
 std::vector<GemmBatch> products_of(const TimedKernel& kernel);

@@ -74,7 +74,8 @@ Seconds Roofline::time(const OpCost& cost) const { return launch + std::max(comp
 
 Roofline roofline_of(const Device& device, OpClass op_class, DType math) {
   const bool has_own_launch = op_class == OpClass::gemm && is_tiled(device, math);
-  return {.launch = has_own_launch ? device.efficiency.gemm[static_cast<std::size_t>(math)].launch : device.efficiency.launch,
+  const auto like = static_cast<std::size_t>(computed_like(device, math));
+  return {.launch = has_own_launch ? device.efficiency.gemm[like].launch : device.efficiency.launch,
           .arithmetic = device.peak[static_cast<std::size_t>(math)] * arithmetic_efficiency(device.efficiency, op_class, math),
           .memory = device.memory_bandwidth * device.efficiency.memory};
 }
@@ -137,7 +138,8 @@ Seconds extra_time(const Device& device, const ExtraWork& extra, const TimedKern
 }
 
 Seconds kernel_lower_bound(const Device& device, const OpCost& cost) {
-  const Roofline peaks{0, device.peak[static_cast<std::size_t>(cost.math)], device.memory_bandwidth};
+  const FlopsPerSecond peak = std::max(device.peak[static_cast<std::size_t>(cost.math)], product_peak(device, cost.math));
+  const Roofline peaks{0, peak, device.memory_bandwidth};
   return time_on(device, peaks, cost);
 }
 

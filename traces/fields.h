@@ -256,6 +256,7 @@ template <>
 inline constexpr auto fields_of<AttentionEfficiency> = std::tuple{&AttentionEfficiency::forward, &AttentionEfficiency::backward};
 template <>
 inline constexpr auto fields_of<KernelEfficiency> = std::tuple{&KernelEfficiency::gemm,
+                                                               &KernelEfficiency::tf32,
                                                                &KernelEfficiency::attention_kernel,
                                                                &KernelEfficiency::attention,
                                                                &KernelEfficiency::attention_sustained,
@@ -324,7 +325,8 @@ inline constexpr auto fields_of<Software> = std::tuple{&Software::name,
                                                        &Software::gathers_casts,
                                                        &Software::norm_casts,
                                                        &Software::sums_after_weights,
-                                                       &Software::reduces_amax};
+                                                       &Software::reduces_amax,
+                                                       &Software::rounds_router_gradients};
 
 // the step
 template <>

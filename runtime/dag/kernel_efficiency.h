@@ -62,6 +62,7 @@ struct AttentionEfficiency {
 /// What a kernel reaches of the device's peaks. Data: `efficiency` in `scenarios/presets/gpus/`, each number with its source.
 struct KernelEfficiency {
   std::array<GemmEfficiency, dtype_count> gemm{};
+  bool tf32 = false;  ///< products of fp32 run on tensor cores as those of bf16 do, at half their rate
   AttentionKernel attention_kernel = AttentionKernel::flash_2;  ///< the one that is used
   std::array<AttentionEfficiency, attention_kernel_count> attention{};
   double attention_sustained = 1;  ///< share of the clock that is left to fused attention in a training step

@@ -75,6 +75,9 @@ struct Software {
   /// What tensor-parallel ranks contribute to the gradient of an input is summed after the weight's gradient, and nothing runs
   /// beside that: autograd gets both gradients of a linear layer at once. Else the sum runs beside the weight's gradient.
   bool sums_after_weights = false;
+  /// The gradients of a router's logits are rounded to the type of its input before they are multiplied, as where the router is a
+  /// linear layer of PyTorch's and its logits become fp32 after it.
+  bool rounds_router_gradients = false;
   /// Products add biases, and sum up their gradients, in their epilogues (cuBLAS's BIAS and BGRADB), or a kernel beside them
   /// does; but not those of what experts return, which gates weight.
   bool fuses_bias = false;

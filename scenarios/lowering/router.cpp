@@ -1,5 +1,7 @@
 #include "scenarios/lowering/router.h"
 
+#include <optional>
+
 #include "scenarios/lowering/inputs.h"
 #include "scenarios/lowering/linear.h"
 #include "scenarios/lowering/own_tokens.h"
@@ -36,6 +38,26 @@ BufferId counts_by_sequence(Context& context, BufferId slots) {
   context.collective(OpKind::all_reduce, over_cp ? Slot::sequence_load : Slot::tp, stream, "sequence load", counts, counts);
   context.issue([&context, stream] { context.hold_compute_until(context.builder.last_on(context.rank, stream)); });
   return counts;
+}
+
+BufferId converted(Context& context, BufferId x, DType type) {
+  if (context.type_of(x) == type) return x;
+  const BufferId y = context.activation(context.shape_of(x), type);
+  context.kernel(OpKind::scale, ScaleAttributes{1}, "router", {x}, {y});
+  return y;
+}
+
+/// The type to which both operands of a product of the logits' gradients are converted before; none where products convert what
+/// they read themselves. In fp32: Megatron-Core's RouterGatingLinearFunction (moe/moe_utils.py), which calls Transformer Engine's
+/// general_gemm.
+std::optional<DType> product_type(const Context& context, BufferId x) {
+  if (context.scenario.software.rounds_router_gradients) return context.type_of(x);
+  if (context.scenario.cluster.gpu.efficiency.tf32) return DType::f32;
+  return {};
+}
+
+BufferId operand(Context& context, BufferId buffer, std::optional<DType> type) {
+  return type ? converted(context, buffer, *type) : buffer;
 }
 
 }  // namespace
@@ -86,11 +108,16 @@ BufferId route_backward(Context& context, const RouterParameters& router, const 
   if (routing.biased)
     context.kernel(OpKind::count_choices, routing, "expert load", {routed.slots}, {},
                    {context.expert_biases.of(context.chunk, router.bias).counts});
-  const BufferId dx = context.activation(context.shape_of(own_tokens(context, x)));
-  context.kernel(OpKind::gemm, GemmAttributes{}, "router", {dlogits, context.parameters().weight(router.weight)}, {dx});
-  const BufferId all = all_tokens(context, dlogits, "router");
+  const std::optional<DType> type = product_type(context, x);
+  const BufferId gradients = operand(context, dlogits, type);
+  const BufferId weight = operand(context, context.parameters().weight(router.weight), type);
+  const BufferId product = context.activation(context.shape_of(own_tokens(context, x)), type.value_or(context.type_of(x)));
+  context.kernel(OpKind::gemm, GemmAttributes{}, "router", {gradients, weight}, {product});
+  const BufferId dx = converted(context, product, context.type_of(x));
+  const BufferId all = all_tokens(context, gradients, "router");
   context.weight_gradient(router.weight, [=](Context& c, BufferId gradient) {
-    c.kernel(OpKind::gemm, GemmAttributes{.transpose_a = true, .accumulate = true}, "router", {all, x}, {}, {gradient});
+    const BufferId in = operand(c, x, type);
+    c.kernel(OpKind::gemm, GemmAttributes{.transpose_a = true, .accumulate = true}, "router", {all, in}, {}, {gradient});
   });
   if (router.logit_bias)
     context.weight_gradient(*router.logit_bias, [=](Context& c, BufferId gradient) {

@@ -44,7 +44,7 @@ void read_framework(const YamlNode& training, Scenario& scenario) {
   scenario.software = read_software(framework);
   spare_issue(scenario, scenario.software);
   const auto choose = [&](Device& device) {
-    choose_attention(framework, device);
+    choose_kernels(framework, device);
     if (scenario.training.attention) device.efficiency.attention_kernel = *scenario.training.attention;
   };
   choose(scenario.cluster.gpu);

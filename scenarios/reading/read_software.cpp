@@ -76,16 +76,38 @@ std::optional<AttentionKernel> usual_attention(const Reader& framework, const De
 }
 
 Reader framework_reader(const YamlNode& node) {
-  return {node, "training.framework", {"name",           "attention",         "issue_us",
-                                       "forward",        "backward",          "weights",
-                                       "optimizer",      "sequence_copies",   "waits_for",
-                                       "gemm_sm_margin", "kernel_per_expert", "casts_once",
-                                       "fuses_bias",     "fp8_dispatch",      "captured",
-                                       "reserved_GB",    "workspaces_MiB",    "placeholder_gradients",
-                                       "context_GB",     "moves_weights",     "expandable_segments",
-                                       "tensor_lists",   "attention_dropout", "fuses_experts",
-                                       "gathers_casts",  "norm_casts",        "sums_after_weights",
-                                       "reduces_amax"}};
+  return {node,
+          "training.framework",
+          {"name",
+           "attention",
+           "issue_us",
+           "forward",
+           "backward",
+           "weights",
+           "optimizer",
+           "sequence_copies",
+           "waits_for",
+           "gemm_sm_margin",
+           "kernel_per_expert",
+           "casts_once",
+           "fuses_bias",
+           "fp8_dispatch",
+           "captured",
+           "reserved_GB",
+           "workspaces_MiB",
+           "placeholder_gradients",
+           "context_GB",
+           "moves_weights",
+           "expandable_segments",
+           "tensor_lists",
+           "attention_dropout",
+           "fuses_experts",
+           "gathers_casts",
+           "norm_casts",
+           "sums_after_weights",
+           "reduces_amax",
+           "rounds_router_gradients",
+           "tf32"}};
 }
 
 }  // namespace
@@ -106,6 +128,7 @@ Software read_software(const YamlNode& node) {
   software.gathers_casts = framework.boolean("gathers_casts", false);
   software.norm_casts = framework.boolean("norm_casts", false);
   software.reduces_amax = framework.boolean("reduces_amax", false);
+  software.rounds_router_gradients = framework.boolean("rounds_router_gradients", false);
   software.sums_after_weights = framework.boolean("sums_after_weights", false);
   software.fuses_bias = framework.boolean("fuses_bias", false);
   software.fp8_dispatch = framework.boolean("fp8_dispatch", true);
@@ -123,8 +146,10 @@ double read_attention_dropout(const YamlNode& node) {
   return framework_reader(node).number("attention_dropout", dropout_range, 0);
 }
 
-void choose_attention(const YamlNode& node, Device& device) {
-  if (const auto kernel = usual_attention(framework_reader(node), device)) device.efficiency.attention_kernel = *kernel;
+void choose_kernels(const YamlNode& node, Device& device) {
+  const Reader framework = framework_reader(node);
+  device.efficiency.tf32 = framework.boolean("tf32", false);
+  if (const auto kernel = usual_attention(framework, device)) device.efficiency.attention_kernel = *kernel;
 }
 
 }  // namespace tandem::scenarios

@@ -24,7 +24,7 @@ ParallelismSpec read_parallelism(const YamlNode& node);  ///< `dp` is 0 when lef
 TrainingSpec read_training(const YamlNode& node);        ///< `bucket_parameters` is 0 when left out
 Software read_software(const YamlNode& framework);
 double read_attention_dropout(const YamlNode& framework);          ///< of unfused attention, where the scenario does not say
-void choose_attention(const YamlNode& framework, Device& device);  ///< that this framework runs on it, where it says so
+void choose_kernels(const YamlNode& framework, Device& device);  ///< that this framework runs on it, where it says so
 std::vector<SlowGpu> read_slow_gpus(const YamlNode& faults);
 MtbfSpec read_mtbf(const YamlNode& faults);
 JitterSpec read_jitter(const YamlNode& faults, const Device& gpu);  ///< `gpu`: whose profile may say how much kernels vary

@@ -14,10 +14,10 @@
 namespace tandem::studies {
 namespace {
 
-// Of ten shipped scenarios of more than 100,000 tasks: 330 to 430 bytes of peak memory for each task beyond what the program
-// takes for itself. deepseek-v3-2k took 2.0 times as long as one thread lowers it on two processors, and 2.8 on one
-// (docs/limits.md).
-constexpr double bytes_per_task = 430, bytes_of_program = 45e6;
+// Of sixteen shipped scenarios of more than 100,000 tasks: 100 to 330 bytes of peak memory for each task beyond what the program
+// takes for itself, the less the more tasks there are. deepseek-v3-2k took 2.0 times as long as one thread lowers it on two
+// processors, and 2.8 on one (docs/limits.md).
+constexpr double bytes_per_task = 330, bytes_of_program = 45e6;
 constexpr double times_of_lowering = 2.3;
 
 // Ids are 32 bits wide, those of buffers among operands 30 (runtime/dag/dag.h).

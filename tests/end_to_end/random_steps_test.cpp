@@ -34,7 +34,7 @@ TEST(RandomSteps, UseEveryNewerFeature) {
   std::vector<std::string> unused;
   for (const std::string& one : valid.unused)
     for (const char* newer : {"hyper_connections", "compressed_attention", "hash_layers", "unit", "rope_scaling", "muon_tp",
-                              "_casts", "sums_after_weights", "reduces_amax", "heavily_compressed", "compressed_sparse"})
+                              "_casts", "sums_after_weights", "reduces_amax", "tf32", "rounds_router", "heavily_compressed", "compressed_sparse"})
       if (one.find(newer) != std::string::npos) unused.push_back(one);
   EXPECT_THAT(unused, testing::IsEmpty());
   EXPECT_LE(valid.drawn, 4 * least_newer_steps);

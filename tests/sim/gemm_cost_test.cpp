@@ -71,6 +71,23 @@ TEST(GemmTime, ResultsDrainAfterTheLastWaveAndHalfOfThemBefore) {
   EXPECT_NEAR(time_of(device, {1280, 1280, 4096}, 1, {DType::bf16, DType::f32, true}), 5e-6 + tile_time(4096) + 4 * drain, 1e-15);
 }
 
+// Tensor cores have half of bf16's rate for operands of twice its size: in TF32 everything but the launch takes twice as long.
+TEST(GemmTime, ProductsInTf32TakeTwiceAsLongAsInBf16) {
+  Device device = tiled_device();
+  EXPECT_FALSE(is_tiled(device, DType::f32));
+  device.efficiency.tf32 = true;
+  EXPECT_TRUE(is_tiled(device, DType::f32));
+  const GemmTypes tf32{.operands = DType::f32, .result = DType::bf16};
+  for (const GemmSize size : {GemmSize{1280, 1280, 4096}, GemmSize{128, 101 * 128, 4096}, GemmSize{4096, 256, 7168}}) {
+    const Seconds in_bf16 = time_of(device, size), in_tf32 = time_of(device, size, 1, tf32);
+    EXPECT_NEAR(in_tf32 - 5e-6, 2 * (in_bf16 - 5e-6), 1e-15);
+    OpCost cost;
+    cost.flops = 2.0 * static_cast<double>(size.m) * static_cast<double>(size.n) * static_cast<double>(size.k);
+    cost.math = DType::f32;
+    EXPECT_LE(kernel_lower_bound(device, cost), in_tf32);
+  }
+}
+
 TEST(GemmTime, NarrowTilesWaitForTheirOperands) {
   Device device = tiled_device();
   gemm_of(device).tiles = {{64, 64}};
