@@ -34,7 +34,7 @@ constexpr HfFunction functions[] = {{"silu", MlpFunction::silu},
 /// A repository's folder says more than config.json.
 std::string name_of_file(const std::string& file, const std::string& model_type) {
   const std::filesystem::path path(file);
-  const std::string stem = path.stem().string(), folder = path.parent_path().filename().string();
+  std::string stem = path.stem().string(), folder = path.parent_path().filename().string();
   if (stem != "config") return stem;
   return folder.empty() || folder == "." || folder == ".." ? model_type : folder;
 }

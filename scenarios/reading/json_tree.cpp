@@ -135,7 +135,7 @@ class JsonBuilder : public nlohmann::json_sax<nlohmann::json> {
   /// Where the token begins that the parser has just read: behind what may stand between it and the one before.
   Place next_place() {
     while (at_ < end_ && std::string_view(" \t\r\n,:]}").find(*at_) != std::string_view::npos) step();
-    const Place place{.file = file_, .line = line_, .column = column_};
+    Place place{.file = file_, .line = line_, .column = column_};
     while (at_ < reached_) step();
     return place;
   }

@@ -309,7 +309,7 @@ std::string Interpreter::with_operation(const WordPart& part, const std::string&
     }
     return with_replaced(text, what, by, operation == "//");
   }
-  const std::string pattern = expand_pattern(*part.operand);
+  std::string pattern = expand_pattern(*part.operand);
   if (Unknowns::has(pattern)) return pattern;
   return operation[0] == '#' ? without_prefix(text, pattern, operation.size() == 2)
                              : without_suffix(text, pattern, operation.size() == 2);

@@ -62,7 +62,7 @@ class ScriptReader {
   /// Commands up to one of the keywords, or to what closes a bracket or a case.
   CommandPtr sequence(std::initializer_list<std::string_view> ends) {
     if (++depth_ > deepest_command) throw InputError(cursor_.place(), "commands are nested more than 100 deep");
-    const CommandPtr list = make(Kind::sequence);
+    CommandPtr list = make(Kind::sequence);
     for (;;) {
       cursor_.skip_lines();
       if (cursor_.done() || cursor_.peek() == ')' || cursor_.sees(";;") || !keyword(ends).empty()) break;
@@ -92,7 +92,7 @@ class ScriptReader {
   CommandPtr pipeline() {
     cursor_.skip_blanks();
     if (!keyword({"!"}).empty()) {
-      const CommandPtr negation = make(Kind::negation);
+      CommandPtr negation = make(Kind::negation);
       cursor_.skip(1);
       negation->children.push_back(pipeline());
       return negation;
@@ -146,7 +146,7 @@ class ScriptReader {
   }
 
   CommandPtr arithmetic() {
-    const CommandPtr made = make(Kind::arithmetic);
+    CommandPtr made = make(Kind::arithmetic);
     cursor_.skip(2);
     made->text = cursor_.up_to('(', ')', made->place);
     if (!take_sign(")")) unexpected("`))`");
@@ -154,7 +154,7 @@ class ScriptReader {
   }
 
   CommandPtr bracketed() {
-    const CommandPtr made = make(Kind::subshell);
+    CommandPtr made = make(Kind::subshell);
     cursor_.skip(1);
     made->children.push_back(sequence({}));
     cursor_.skip_lines();
@@ -164,7 +164,7 @@ class ScriptReader {
   }
 
   CommandPtr conditional() {
-    const CommandPtr made = make(Kind::conditional);
+    CommandPtr made = make(Kind::conditional);
     cursor_.skip(2);
     for (;;) {
       made->children.push_back(sequence({"then"}));
@@ -182,7 +182,7 @@ class ScriptReader {
   }
 
   CommandPtr choice() {
-    const CommandPtr made = make(Kind::choice);
+    CommandPtr made = make(Kind::choice);
     cursor_.skip(4);
     cursor_.skip_blanks();
     made->words.push_back(parse_word(cursor_, WordContext::command));
@@ -209,7 +209,7 @@ class ScriptReader {
   }
 
   CommandPtr iteration(std::size_t length) {
-    const CommandPtr made = make(Kind::iteration);
+    CommandPtr made = make(Kind::iteration);
     cursor_.skip(length);
     cursor_.skip_blanks();
     if (cursor_.sees("((")) {
@@ -234,7 +234,7 @@ class ScriptReader {
   }
 
   CommandPtr loop(const std::string& word) {
-    const CommandPtr made = make(Kind::loop);
+    CommandPtr made = make(Kind::loop);
     made->until = word == "until";
     cursor_.skip(word.size());
     made->children.push_back(sequence({"do"}));
@@ -245,7 +245,7 @@ class ScriptReader {
   }
 
   CommandPtr test() {
-    const CommandPtr made = make(Kind::test);
+    CommandPtr made = make(Kind::test);
     cursor_.skip(2);
     for (;;) {
       cursor_.skip_lines();
@@ -271,7 +271,7 @@ class ScriptReader {
   }
 
   CommandPtr function(const Word& name) {
-    const CommandPtr made = make(Kind::function);
+    CommandPtr made = make(Kind::function);
     made->words.push_back(name);
     if (take_sign("(") && !take_sign(")")) unexpected("`()` behind the name of a function");
     cursor_.skip_lines();
@@ -280,7 +280,7 @@ class ScriptReader {
   }
 
   CommandPtr simple() {
-    const CommandPtr made = make(Kind::simple);
+    CommandPtr made = make(Kind::simple);
     arguments(*made);
     if (made->words.size() == 1 && made->assignments.empty() && cursor_.peek() == '(' && is_function_name(made->words[0].plain()))
       return function(made->words[0]);

@@ -117,7 +117,8 @@ std::vector<std::string> causes_of_other_rounding(const Scenario& scenario) {
   if (scenario.model.moe.experts > 0 && p.ep > 1)
     causes.push_back(scenarios::named(Axis::ep, p.ep) + " gives experts the rows of several micro-batches at once");
   if (scenario.model.moe.experts > 0 && p.etp > 1) causes.push_back(scenarios::named("etp", p.etp) + " cuts experts");
-  if (scenario.training.local_steps()) causes.push_back("later steps have weights whose gradients were summed in another order");
+  if (scenario.training.local_steps())
+    causes.emplace_back("later steps have weights whose gradients were summed in another order");
   return causes;
 }
 

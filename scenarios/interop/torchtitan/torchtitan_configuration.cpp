@@ -23,7 +23,7 @@ std::string variable(std::span<const std::string> environment, std::string_view 
 
 std::string chosen_function(const ForeignText& from) {
   const std::vector<std::string> names = python_functions(from.text, from.file);
-  const std::string chosen = variable(from.environment, config_variable);
+  std::string chosen = variable(from.environment, config_variable);
   if (!chosen.empty()) return chosen;
   if (names.size() == 1) return names.front();
   if (names.empty())
@@ -38,10 +38,10 @@ std::string model_of_module(const ForeignText& from, const std::string& function
   const std::string import_line = "from torchtitan.models.";
   if (const std::size_t at = from.text.find(import_line); at != std::string::npos) {
     const std::size_t begin = at + import_line.size(), end = from.text.find_first_of(". \n", begin);
-    const std::string name = from.text.substr(begin, end - begin);
+    std::string name = from.text.substr(begin, end - begin);
     if (is_torchtitan_model(name)) return name;
   }
-  const std::string folder = std::filesystem::path(from.file).parent_path().filename().string();
+  std::string folder = std::filesystem::path(from.file).parent_path().filename().string();
   if (is_torchtitan_model(folder)) return folder;
   std::vector<std::string> functions = python_functions(from.text, from.file);
   functions.insert(functions.begin(), function);
