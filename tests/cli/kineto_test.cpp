@@ -76,7 +76,7 @@ class KinetoTest : public testing::Test {
   TemporaryFolder folder_;
 
   std::string write(const std::string& name, const json& trace) {
-    const std::string path = folder_ / name;
+    std::string path = folder_ / name;
     std::ofstream(path) << trace.dump();
     return path;
   }

@@ -170,9 +170,9 @@ TEST(LayerTypes, UnitNormsAddNoParameters) {
   const Scenario without = tiny_model(words(chunked)), with = tiny_model(words(llama4));
   EXPECT_EQ(parameter_count(with.model), parameter_count(without.model));
   const Dag dag = lower(with, make_world(with, false));
-  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
-    if (dag.tasks[id].op != OpKind::unit_norm) continue;
-    EXPECT_EQ(dag.tasks[id].layer % 2, 0) << "full attention is not rotated";
+  for (const Task& task : dag.tasks) {
+    if (task.op != OpKind::unit_norm) continue;
+    EXPECT_EQ(task.layer % 2, 0) << "full attention is not rotated";
   }
 }
 

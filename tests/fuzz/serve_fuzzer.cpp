@@ -32,7 +32,7 @@ void ask_for_form(const std::string& bytes) {
     if (field.path != "parallelism.tp" || field.choices.empty()) continue;
     const studies::FieldChoice& choice = field.choices.back();
     if (!choice.is_allowed) continue;
-    if (form.dp_follows) scenario.changes.push_back("parallelism.dp=");
+    if (form.dp_follows) scenario.changes.emplace_back("parallelism.dp=");
     scenario.changes.insert(scenario.changes.end(), choice.also.begin(), choice.also.end());
     scenario.changes.push_back(field.path + "=" + choice.value);
     require(studies::form_of(studies::source_of(scenario, served_folder())).refusals.empty(),

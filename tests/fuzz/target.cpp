@@ -84,7 +84,7 @@ std::vector<std::string> repository_files(const std::string& folder, const std::
 
 std::string scratch_file(const std::string& name, const std::string& bytes) {
   static const TemporaryFolder folder;
-  const std::string path = folder / name;
+  std::string path = folder / name;
   std::ofstream(path, std::ios::binary) << bytes;
   return path;
 }

@@ -66,7 +66,7 @@ struct Holder {
 /// A tensor in the hands of several, who add up what they sum: along the cut side, and all the norms.
 class Held {
  public:
-  Held(const std::vector<Holder>& holders, const Tensor& weight, AdafactorAttributes attributes)
+  Held(const std::vector<Holder>& holders, const Tensor& weight, const AdafactorAttributes& attributes)
       : attributes_(attributes), columns_(weight.shape[1]) {
     for (const Holder& holder : holders) {
       Part part{.holder = holder, .attributes = attributes};

@@ -60,7 +60,7 @@ TEST(DocumentsOfSequences, HoldTheTokensOfTheDefinition) {
     for (std::int32_t b = 0; b < 3; ++b) {
       for (std::int32_t p = 0; p < positions.count(); ++p) {
         const DocumentPlace expected = place_of(documents, 3, b, positions.at(p));
-        const DocumentPlace found = places[static_cast<std::size_t>(b * positions.count() + p)];
+        const DocumentPlace found = places[b * positions.count() + p];
         ASSERT_EQ(found.document, expected.document);
         ASSERT_EQ(found.token, expected.token);
       }

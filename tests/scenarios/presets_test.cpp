@@ -24,7 +24,7 @@ const std::vector<std::string> one_gpu{"parallelism.tp=1", "parallelism.pp=1", "
 ModelSpec model_preset(const std::string& name) {
   std::vector<std::string> overrides = one_gpu;
   overrides.push_back("model=" + name);
-  if (name.ends_with("-vision")) overrides.push_back("training.sequence=4096");  // images take part of it
+  if (name.ends_with("-vision")) overrides.emplace_back("training.sequence=4096");  // images take part of it
   return with(overrides).model;
 }
 

@@ -109,7 +109,7 @@ TEST(HostIssue, TensorsOfAListAreCopiedOneByOne) {
     const Times plain = times(gathers, false), lists = times(gathers, true);
     EXPECT_NEAR(plain.start, 10 * ns, 1e-15);
     EXPECT_NEAR(lists.start, (10 + (gathers ? 0 : 2 * 7)) * ns, 1e-15);
-    EXPECT_NEAR(lists.takes - plain.takes, (2 * 3 + 2 * 8 / 4) * ns, 1e-15);
+    EXPECT_NEAR(lists.takes - plain.takes, (2 * 3 + 2 * 8 / 4.0) * ns, 1e-15);
     EXPECT_NEAR(plain.next, (10 + 100) * ns, 1e-15);
     EXPECT_NEAR(lists.next, (10 + 2 * 7 + 100) * ns, 1e-15);
   }
