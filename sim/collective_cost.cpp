@@ -62,10 +62,11 @@ CollectiveCost at_once(Bytes bytes_per_channel, const Layout& layout, Seconds la
           .inter_latency = std::min(latency, layout.inter_latency)};
 }
 
-/// Returns the cost of DeepEP's kernels, which reach a share of what the NVLinks let through, and another share of the NICs.
-CollectiveCost deepep(Bytes bytes, std::uint32_t members, const Layout& layout, Seconds latency) {
+/// Returns the cost of the kernels of DeepEP or HybridEP, which reach a share of what the NVLinks let through, and another share
+/// of the NICs.
+CollectiveCost token_dispatch(Bytes bytes, std::uint32_t members, const Layout& layout, Seconds latency) {
   const Paths& paths = layout.paths.front();
-  const NcclConstants::DeepEp& share = nccl_constants().deepep;
+  const NcclConstants::TokenKernels& share = nccl_constants().token_kernels(paths.algorithm);
   const bool one_node = layout.nodes == 1;
   CollectiveCost cost = at_once(scaled_up(bytes, members - 1, Bytes{members} * paths.channels), layout, latency);
   BytesPerSecond rate = std::numeric_limits<double>::infinity();
@@ -120,7 +121,7 @@ CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, co
       // others are charged as much, which is too much where other traffic needs them.
     case OpKind::all_to_all:
       if (kind == OpKind::all_to_all && bytes == 0) return {};  // the next one's kernel carries it
-      if (layout.paths.front().algorithm == Algorithm::deepep) return deepep(bytes, n, layout, hop);
+      if (sends_tokens_once(layout.paths.front().algorithm)) return token_dispatch(bytes, n, layout, hop);
       // Pairwise messages, all under way at once: the latency of one, the bytes of all but a member's own.
       return at_once(scaled_up(bytes, n - 1, n * channels), layout, hop);
     case OpKind::send:
@@ -157,7 +158,7 @@ void stretch(CollectiveCost& cost, double times) {
 
 CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout, const Device& device) {
   CollectiveCost cost = collective_cost(kind, bytes, members, layout, device.architecture);
-  if (device.collectives.empty() || (kind == OpKind::all_to_all && layout.paths.front().algorithm == Algorithm::deepep))
+  if (device.collectives.empty() || (kind == OpKind::all_to_all && sends_tokens_once(layout.paths.front().algorithm)))
     return cost;
   const auto modelled = [&](Bytes of) {
     const CollectiveCost model = collective_cost(kind, of, members, layout, device.architecture);

@@ -41,8 +41,8 @@ struct CollectiveCost {
 ///   all-reduce      2 (n-1)/n bytes   all-gather, reduce-scatter, all-to-all, gather, scatter   (n-1)/n bytes
 ///   broadcast, reduce, send, copy   bytes   barrier   nothing
 ///
-/// DeepEP sends less than that in an all-to-all, see `lay_token_dispatch`. An all-to-all of 0 bytes is one whose data another one
-/// carries (gates, in DeepEP's kernel beside their rows): it takes no time.
+/// DeepEP and HybridEP send less than that in an all-to-all, see `lay_token_dispatch`. An all-to-all of 0 bytes is one whose data another one
+/// carries (gates, in their kernels beside their rows): it takes no time.
 ///
 /// The latency of rings is that of ring_latency.h.
 ///
@@ -53,7 +53,7 @@ CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, co
 
 /// Returns the cost among GPUs of this model. Where such a collective was measured (`Device::collectives`,
 /// measured_collectives.h) it keeps its way over the links, and is stretched so that alone on them it takes as long as that;
-/// beside others it then takes so much more of the links, or less. DeepEP's is none of those that are measured.
+/// beside others it then takes so much more of the links, or less. DeepEP's and HybridEP's are none of those that are measured.
 CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout, const Device& device);
 
 /// Returns what a collective costs that is `times` as fast: its latencies and bytes, divided.

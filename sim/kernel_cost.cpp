@@ -130,7 +130,8 @@ Seconds extra_time(const Device& device, const ExtraWork& extra, const TimedKern
   const bool is_product = operation(kernel.op).op_class == OpClass::gemm;
   const std::int64_t counted =
       is_product ? elements(kernel.operands.back()) : std::ranges::max(kernel.operands | std::views::transform(elements));
-  const double bytes = extra.bytes * static_cast<double>(counted);
+  const double slow = device.efficiency.by_element;
+  const double bytes = (extra.bytes + extra.by_element * (1 / slow - 1)) * static_cast<double>(counted);
   const double launched = extra.kernels * static_cast<double>(kernels);
   const BytesPerSecond reached =
       device.efficiency.memory * device.memory_bandwidth * (narrows(kernel) ? device.efficiency.cast : 1);

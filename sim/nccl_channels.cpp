@@ -21,7 +21,7 @@ Channels channels_of(OpKind kind, Bytes bytes, std::size_t members, const Layout
                      const NcclConstants::Channels& channels) {
   const Algorithm algorithm = layout.paths[cost.paths].algorithm;
   if (traits_of(algorithm).in_switches) return layout.nodes == 1 ? channels.nvls : channels.nvls_over_nodes;
-  if (algorithm == Algorithm::deepep) return nccl_constants().deepep.multiprocessors;
+  if (sends_tokens_once(algorithm)) return nccl_constants().token_kernels(algorithm).multiprocessors;
   if (algorithm == Algorithm::direct || is_of_pair(kind)) {
     // A rank's sends and receives share its channels, half of them each.
     if (is_of_pair(kind)) return (layout.nodes == 1 ? channels.direct_in_node : channels.direct_over_nodes) / 2;

@@ -17,7 +17,7 @@ std::int32_t ring_channels(Bytes bytes, std::size_t members, const Layout& layou
 /// Multiprocessors: one for each of NCCL's channels, which runs one block of the kernel on it until all is done:
 ///   rings, trees  in a node as many as its rings need; over nodes so many for each NIC, up to a most; and no more than have a
 ///                 least number of bytes each (NVIDIA/nccl, src/enqueue.cc, topoGetAlgoInfo), for LL on a ring times the members
-///   nvls, deepep  numbers of their own, whatever the bytes; nvls has another one over nodes
+///   nvls, deepep, hybridep  numbers of their own, whatever the bytes; nvls has another one over nodes
 ///   sends, all-to-all and the like    as many as a pair of GPUs has, in a node or over a NIC; those over nodes to all others at
 ///                 once as many as rings do
 ///

@@ -254,6 +254,7 @@ const AlgorithmTraits& traits_of(Algorithm algorithm) {
       {.algorithm = Algorithm::nvls_tree, .in_switches = true},
       {.algorithm = Algorithm::direct},
       {.algorithm = Algorithm::deepep},
+      {.algorithm = Algorithm::hybridep},
   }};
   const AlgorithmTraits& traits = table.at(static_cast<std::size_t>(algorithm));
   if (traits.algorithm != algorithm) throw std::logic_error("the table of algorithms is out of order");

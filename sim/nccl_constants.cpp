@@ -120,6 +120,13 @@ NcclConstants::Channels read_channels(const Table& table, const std::string& gen
           .direct_over_nodes = number("pair over nodes")};
 }
 
+NcclConstants::TokenKernels read_token_kernels(const Table& table, const std::string& name) {
+  return {.in_node = table.number(name, "nvlink", "1 node"),
+          .forwarding = table.number(name, "nvlink", "several"),
+          .over_nodes = table.number(name, "nic", "several"),
+          .multiprocessors = static_cast<std::int32_t>(table.number(name, "multiprocessors", ""))};
+}
+
 std::vector<double> read_tree_correction(const Table& table, const char* protocol) {
   std::vector<double> factors;
   for (const std::string row = protocol; table.has("tree correction", row, std::to_string(factors.size()));)
@@ -145,10 +152,8 @@ NcclConstants read_constants() {
   }
   constants.net_overhead = table.number("net_overhead_us", "", "") * us;
   constants.longest_fill = static_cast<Bytes>(table.number("ring in a node", "longest fill_bytes", ""));
-  constants.deepep = {.in_node = table.number("deepep", "nvlink", "1 node"),
-                      .forwarding = table.number("deepep", "nvlink", "several"),
-                      .over_nodes = table.number("deepep", "nic", "several"),
-                      .multiprocessors = static_cast<std::int32_t>(table.number("deepep", "multiprocessors", ""))};
+  constants.deepep = read_token_kernels(table, "deepep");
+  constants.hybridep = read_token_kernels(table, "hybridep");
   constants.nvls_piece = static_cast<Bytes>(table.number("nvls_chunk_bytes", "", ""));
   return constants;
 }

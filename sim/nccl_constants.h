@@ -9,6 +9,7 @@
 
 #include "runtime/base/units.h"
 #include "runtime/dag/device.h"
+#include "runtime/dag/network.h"
 
 namespace tandem::sim {
 
@@ -72,13 +73,14 @@ struct NcclConstants {
   std::array<Channels, architecture_count> channels{};
   ByProtocol<Bytes> bytes_per_channel{};  ///< that NCCL gives each at least
   ByProtocol<double> data_per_wire_byte{};
-  /// Constants of DeepEP's kernels, which are not NCCL's.
-  struct DeepEp {
+  /// Constants of the kernels of DeepEP and HybridEP, which are not NCCL's.
+  struct TokenKernels {
     double in_node = 0;                     ///< share of the NVLinks that they reach inside a node
     double forwarding = 0, over_nodes = 0;  ///< of the NVLinks and the NICs, over several
     std::int32_t multiprocessors = 0;
   };
-  DeepEp deepep = {};
+  TokenKernels deepep = {}, hybridep = {};
+  const TokenKernels& token_kernels(Algorithm algorithm) const { return algorithm == Algorithm::hybridep ? hybridep : deepep; }
   Bytes nvls_piece = 0;  ///< of a GPU's part of the vector: what a channel of NVLS takes through the switches at once
 };
 

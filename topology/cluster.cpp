@@ -166,7 +166,7 @@ void Cluster::find_rates(Paths& paths) const {
     limit(tier.least, link.capacity / crossing.multiplicity);
     if (link.tier <= Tier::nic && !is_direct) limit(paths.bandwidth, link.capacity / crossing.multiplicity);
   }
-  const bool by_tier = paths.algorithm == Algorithm::deepep || paths.algorithm == Algorithm::nvls_tree;
+  const bool by_tier = sends_tokens_once(paths.algorithm) || paths.algorithm == Algorithm::nvls_tree;
   const bool is_ring = paths.algorithm == Algorithm::ring;
   if (is_ring || is_direct)
     for (const OnTier& tier : tiers) limit(paths.slowest, tier.least);

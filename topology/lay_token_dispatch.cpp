@@ -38,7 +38,8 @@ Multiples multiples_of(const TokenCopies& copies, double nodes, double local) {
 
 }  // namespace
 
-Layout lay_token_dispatch(const Cluster& cluster, std::span<const std::uint32_t> members, const TokenCopies& copies) {
+Layout lay_token_dispatch(const Cluster& cluster, std::span<const std::uint32_t> members, const TokenCopies& copies,
+                          Algorithm kernels) {
   std::vector<std::pair<std::int64_t, std::vector<std::uint32_t>>> nodes;  // in the order in which they first appear
   for (const std::uint32_t gpu : members) {
     const std::int64_t node = cluster.node_of(gpu);
@@ -63,7 +64,7 @@ Layout lay_token_dispatch(const Cluster& cluster, std::span<const std::uint32_t>
       layout.inter_latency = std::max(layout.inter_latency, cluster.cross_fabric(from, entry, times.to_node, sum));
     }
   }
-  layout.paths = {sum.paths(Algorithm::deepep, times.channels)};
+  layout.paths = {sum.paths(kernels, times.channels)};
   cluster.find_rates(layout.paths.front());
   return layout;
 }

@@ -63,7 +63,8 @@ struct TokenCopies {
 ///   an NVLink port           B ranks / choices (L - 1) / L
 /// Links are crossed whole times: by the smallest numbers that come within 1 % of these, or the nearest. Where the nodes hold
 /// unequal numbers of members, all rows travel by themselves, as in `lay_exchange`. It has no hops.
-Layout lay_token_dispatch(const Cluster& cluster, std::span<const std::uint32_t> members, const TokenCopies& copies);
+Layout lay_token_dispatch(const Cluster& cluster, std::span<const std::uint32_t> members, const TokenCopies& copies,
+                          Algorithm kernels = Algorithm::deepep);
 
 /// The same for expert dispatch in which each token goes to `choices` members that lie in `nodes` < `choices` nodes: it crosses
 /// to a node once, to the GPU there of the sender's place, which passes it on inside. With L members in each of N nodes and s

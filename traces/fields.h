@@ -264,6 +264,7 @@ inline constexpr auto fields_of<KernelEfficiency> = std::tuple{&KernelEfficiency
                                                                &KernelEfficiency::unfused,
                                                                &KernelEfficiency::permute,
                                                                &KernelEfficiency::cast,
+                                                               &KernelEfficiency::by_element,
                                                                &KernelEfficiency::scan,
                                                                &KernelEfficiency::cross_entropy,
                                                                &KernelEfficiency::attention_forward,
@@ -297,7 +298,8 @@ inline constexpr auto fields_of<Communicator> =
 
 // the software
 template <>
-inline constexpr auto fields_of<ExtraWork> = std::tuple{&ExtraWork::kernels, &ExtraWork::bytes, &ExtraWork::holds};
+inline constexpr auto fields_of<ExtraWork> =
+    std::tuple{&ExtraWork::kernels, &ExtraWork::bytes, &ExtraWork::holds, &ExtraWork::by_element};
 template <>
 inline constexpr auto fields_of<IssueCost> =
     std::tuple{&IssueCost::forward, &IssueCost::backward, &IssueCost::communication, &IssueCost::loop};

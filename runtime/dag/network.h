@@ -58,11 +58,15 @@ enum class Algorithm : std::uint8_t {
   nvls_tree,  ///< they do so inside each node, double binary trees over the nodes
   direct,     ///< every message on its own way: sends and all-to-all
   deepep,     ///< none of NCCL's: DeepEP's all-to-all, once to a node and from there to its GPUs
+  hybridep,   ///< the same by the kernels of DeepEP's branch hybrid-ep
 };
-inline constexpr std::size_t algorithm_count = 6;
+inline constexpr std::size_t algorithm_count = 7;
 constexpr const char* name_of(Algorithm algorithm) {
-  constexpr const char* names[algorithm_count] = {"ring", "tree", "nvls", "nvls-tree", "direct", "deepep"};
+  constexpr const char* names[algorithm_count] = {"ring", "tree", "nvls", "nvls-tree", "direct", "deepep", "hybridep"};
   return names[static_cast<int>(algorithm)];
+}
+constexpr bool sends_tokens_once(Algorithm algorithm) {
+  return algorithm == Algorithm::deepep || algorithm == Algorithm::hybridep;
 }
 constexpr bool is_of_trees(Algorithm algorithm) { return algorithm == Algorithm::tree || algorithm == Algorithm::nvls_tree; }
 
@@ -73,7 +77,7 @@ constexpr bool is_of_trees(Algorithm algorithm) { return algorithm == Algorithm:
 ///   nvls     1/n of the vector
 ///   nvls_tree    as a tree
 ///   direct   one message, or an equal part of all messages of a member
-///   deepep   an equal part of them
+///   deepep, hybridep    an equal part of them
 struct Paths {
   Algorithm algorithm = Algorithm::ring;
   std::uint32_t channels = 1;
@@ -83,7 +87,7 @@ struct Paths {
   BytesPerSecond bandwidth = 0;
   /// For a ring on an idle network, with all its hops in use at once: the bandwidth of hops inside nodes, the (harmonic) mean
   /// over hops between nodes, and that of the slowest hop, which direct messages have, too; 0 means not limited. For nvls_tree
-  /// and deepep: the bandwidth that the NVLinks and the NICs let through.
+  /// deepep and hybridep: the bandwidth that the NVLinks and the NICs let through.
   BytesPerSecond in_node = 0, between_nodes = 0, slowest = 0;
   std::vector<Hop> hops = {};  ///< the same message by message, where it was asked for; none for nvls
 };

@@ -1,6 +1,8 @@
 #include "scenarios/lowering/exchange.h"
 
-#include <utility>
+#include <algorithm>
+
+#include "scenarios/mesh/expert_mesh.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -25,6 +27,16 @@ Bytes bytes_of(const Context& context, BufferId buffer) {
   return context.shape_of(buffer).elements() * size_of(context.type_of(buffer));
 }
 
+/// What DeepEP's kernels send beside the rows: their gates, where the scenario has them travel. HybridEP's dispatch takes gates
+/// along in any case, and its backward their gradients: with each token one for every expert of the node that it goes to.
+Bytes bytes_beside_rows(const Context& context, const Rows& sent, const std::string& name) {
+  if (context.scenario.parallelism.dispatcher != Dispatcher::hybridep)
+    return sent.gates == no_id ? 0 : bytes_of(context, sent.gates);
+  if (name != "dispatch") return 0;
+  const std::int64_t of_node = context.scenario.model.moe.experts / expert_nodes(context.scenario);
+  return context.shape_of(sent.rows)[0] * std::max<std::int64_t>(1, of_node) * size_of(DType::f32);
+}
+
 BufferId all_to_all(Context& context, BufferId sent, const std::string& name, Bytes bytes) {
   const BufferId arrived = context.gathered(context.shape_of(sent), context.type_of(sent));
   context.collective(OpKind::all_to_all, Slot::expert, Stream::ep, name, sent, arrived, Reduction::sum, bytes);
@@ -40,11 +52,9 @@ Rows exchange(Context& context, const Rows& sent, Way way, const std::string& na
   if (context.communicator(Slot::expert) != no_id) {
     const bool in_fp8 = way == Way::dispatch && sends_fp8(context);
     Bytes bytes = in_fp8 ? bytes_in_fp8(context.shape_of(sent.rows)) : bytes_of(context, sent.rows);
-    if (sent.gates != no_id) {
-      Bytes of_gates = bytes_of(context, sent.gates);
-      if (uses_deepep(context)) bytes += std::exchange(of_gates, 0);
-      arrived.gates = all_to_all(context, sent.gates, gates_of(name), of_gates);
-    }
+    if (uses_deepep(context)) bytes += bytes_beside_rows(context, sent, name);
+    if (sent.gates != no_id)
+      arrived.gates = all_to_all(context, sent.gates, gates_of(name), uses_deepep(context) ? 0 : bytes_of(context, sent.gates));
     arrived.rows = all_to_all(context, sent.rows, name, bytes);
   }
   context.exchange_under_way();

@@ -29,7 +29,8 @@ struct Rows {
 std::string gates_of(const std::string& name);
 
 /// Exchanges `sent` between all ranks; returns it as it is where there is one rank. An all-to-all is its own way back. Gates
-/// travel by an all-to-all of their own, before the rows', as Megatron-Core sends them; with DeepEP in the rows' kernel.
+/// travel by an all-to-all of their own, before the rows', as Megatron-Core sends them; with DeepEP in the rows' kernel, and with
+/// HybridEP there, too, which sends a number for each expert of a node (csrc/hybrid_ep/hybrid_ep.cu, expert_output_prob).
 Rows exchange(Context& context, const Rows& sent, Way way, const std::string& name);
 
 /// Returns the attributes of the kernels between a token and its rows.

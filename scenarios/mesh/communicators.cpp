@@ -48,7 +48,9 @@ bool carries_few_numbers(Slot slot) {
 }
 
 Layout lay_experts(const Scenario& scenario, const Cluster& cluster, const std::vector<std::uint32_t>& gpus, Detail detail) {
-  if (sends_once(scenario.parallelism.dispatcher)) return lay_token_dispatch(cluster, gpus, copies_of_token(scenario));
+  const Dispatcher dispatcher = scenario.parallelism.dispatcher;
+  const Algorithm kernels = dispatcher == Dispatcher::hybridep ? Algorithm::hybridep : Algorithm::deepep;
+  if (sends_once(dispatcher)) return lay_token_dispatch(cluster, gpus, copies_of_token(scenario), kernels);
   const auto limit = static_cast<std::uint32_t>(most_nodes_of_token(scenario));
   return lay_dispatch(cluster, gpus, static_cast<std::uint32_t>(scenario.model.moe.top_k), limit, detail);
 }

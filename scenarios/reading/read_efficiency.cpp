@@ -121,8 +121,8 @@ AttentionKernel read_attention_kernel(const Reader& reader, std::string_view key
 
 void read_efficiency(const YamlNode& node, const std::string& path, Device& device) {
   const Reader reader(node, path,
-                      {"gemm", "attention", "attention_forward", "attention_backward", "memory", "permute", "cast", "scan",
-                       "cross_entropy", "launch_us", "spread"});
+                      {"gemm", "attention", "attention_forward", "attention_backward", "memory", "permute", "cast", "by_element",
+                       "scan", "cross_entropy", "launch_us", "spread"});
   KernelEfficiency& efficiency = device.efficiency;
   read_gemms(reader.child("gemm"), path + ".gemm", device);
   if (reader.has("attention")) read_attention(reader.child("attention"), path + ".attention", efficiency);
@@ -132,6 +132,7 @@ void read_efficiency(const YamlNode& node, const std::string& path, Device& devi
   efficiency.memory = reader.number("memory", share);
   efficiency.permute = reader.number("permute", share, 1);
   efficiency.cast = reader.number("cast", share, 1);
+  efficiency.by_element = reader.number("by_element", share, 1);
   efficiency.scan = reader.number("scan", share, 1);
   efficiency.cross_entropy = reader.number("cross_entropy", share, 1);
   efficiency.spread = reader.number("spread", {0, 0.2}, 0);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "runtime/base/nearest.h"
@@ -32,11 +33,13 @@ void read_extra(const Reader& framework, Pass pass, Software& software) {
     const OpKind kind = operation_at(entry.place, entry.key);
     if (is_communication(kind))
       throw InputError(entry.place, excerpt(entry.key) + " is communication, expected an operation that has kernels beside it");
-    const Reader extra(entry.value, framework.full_name(name) + "." + entry.key, {"kernels", "bytes", "holds"});
+    const Reader extra(entry.value, framework.full_name(name) + "." + entry.key, {"kernels", "bytes", "holds", "by_element"});
+    const double bytes = extra.number("bytes", {0, 10'000}, 0);
     software.extra[static_cast<std::size_t>(pass)][static_cast<std::size_t>(kind)] = {
         .kernels = extra.number("kernels", {0, 1000}, 0),
-        .bytes = extra.number("bytes", {0, 10'000}, 0),
-        .holds = extra.number("holds", {0, 10'000}, 0)};
+        .bytes = bytes,
+        .holds = extra.number("holds", {0, 10'000}, 0),
+        .by_element = std::min(bytes, extra.number("by_element", {0, 10'000}, 0))};
   }
 }
 

@@ -97,7 +97,7 @@ IdlePaths::IdlePaths(Dag& dag, const Scenario& original) : dag_(dag) {
       duration_[id] = 0;  // other micro-batches may have less to attend to
     else if (is_communication(task.op)) {
       const CollectiveCost& cost = costs.of(task);
-      if (is_even && dag_.communicator_of(task).layout.paths[cost.paths].algorithm == Algorithm::deepep)
+      if (is_even && sends_tokens_once(dag_.communicator_of(task).layout.paths[cost.paths].algorithm))
         least_taken_[id] = cost.occupation.multiprocessors;
       duration_[id] = is_alike || dag_.communicator_of(task).layout.nodes < 2
                           ? uncontended_time(cost, dag_.communicator_of(task).layout, dag_.links)

@@ -99,8 +99,20 @@ Seconds least_delay_after_dispatch(const std::string& dispatcher) {
   return least;
 }
 
-TEST(HybridEpStep, IsDeepEpsButThatTheCpuWaitsForTheTokens) {
-  EXPECT_EQ(exchanges(lowered("parallelism.dispatcher=hybridep")), exchanges(lowered("parallelism.dispatcher=deepep")));
+TEST(HybridEpStep, SendsAGateForEachExpertOfANodeWithEachTokenToTheExperts) {
+  const std::string bf16 = "training.precision=bf16 parallelism.dispatcher=";
+  const std::vector<Bytes> deepep = exchanges(lowered(bf16 + "deepep"));
+  for (const char* gates : {"", " training.gates_at_experts=true"}) {
+    std::vector<Bytes> hybrid = exchanges(lowered(bf16 + "hybridep" + gates));
+    std::erase(hybrid, 0);  // gates travel with the rows
+    ASSERT_EQ(hybrid.size(), 4U);
+    const Bytes hidden = 32, rows = deepep[0] / (2 * hidden), of_node = 8 / 2;
+    for (const std::size_t of_dispatch : {0U, 3U}) EXPECT_EQ(hybrid[of_dispatch], deepep[of_dispatch] + rows * of_node * 4);
+    for (const std::size_t of_combine : {1U, 2U}) EXPECT_EQ(hybrid[of_combine], deepep[of_combine]);
+  }
+}
+
+TEST(HybridEpStep, MakesTheCpuWaitForTheTokens) {
   EXPECT_NEAR(least_delay_after_dispatch("hybridep"), 50e-6, 1e-9);
   EXPECT_LT(least_delay_after_dispatch("deepep"), 49e-6);
 }

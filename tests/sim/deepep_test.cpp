@@ -17,5 +17,13 @@ TEST(DeepEpCost, IsHeldToAShareOfEachLink) {
   EXPECT_DOUBLE_EQ(cost.latency, 14e-6);
 }
 
+TEST(HybridEpCost, HasSharesOfItsOwn) {
+  Layout layout{.nodes = 1, .intra_latency = 3e-6};
+  layout.paths = {{.algorithm = Algorithm::hybridep, .channels = 3, .bandwidth = 40e9, .in_node = 40e9}};
+  const CollectiveCost cost = collective_cost(OpKind::all_to_all, 4'000'000, 4, layout, Architecture::blackwell);
+  EXPECT_EQ(cost.bytes_per_channel, 1'000'000);
+  EXPECT_DOUBLE_EQ(cost.rate_limit, 0.94 * 40e9);
+}
+
 }  // namespace
 }  // namespace tandem::sim::deepep_test

@@ -142,6 +142,16 @@ TEST(KernelTime, CastsToNarrowTypesReachAShareOfTheBandwidth) {
   EXPECT_EQ(extra_time(device, extra, other), beside_other);
 }
 
+TEST(KernelTime, WhatLoadsSingleElementsReachesAShareOfTheBandwidth) {
+  Device device = round_numbers();
+  const OperandType x{Shape(2000, 400), DType::bf16};
+  const TimedKernel add{OpKind::add, {x, x, x}, {}};
+  const ExtraWork extra{.kernels = 2, .bytes = 10, .by_element = 6};
+  const Seconds moving = extra_time(device, extra, add) - 4e-6;
+  device.efficiency.by_element = 0.25;
+  EXPECT_DOUBLE_EQ(extra_time(device, extra, add), 4e-6 + moving * (4 + 6 * 4) / 10);
+}
+
 TEST(KernelTime, PermutationsReachAShareOfTheBandwidth) {
   Device device = round_numbers();
   const OperandType rows{Shape(2000, 400), DType::bf16};
