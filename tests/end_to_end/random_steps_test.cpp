@@ -33,8 +33,9 @@ TEST(RandomSteps, UseEveryNewerFeature) {
   const ValidSteps valid = valid_steps(least_newer_steps, newer_random_step);
   std::vector<std::string> unused;
   for (const std::string& one : valid.unused)
-    for (const char* newer : {"hyper_connections", "compressed_attention", "hash_layers", "unit", "rope_scaling", "muon_tp",
-                              "_casts", "sums_after_weights", "reduces_amax", "tf32", "rounds_router", "heavily_compressed", "compressed_sparse"})
+    for (const char* newer :
+         {"hyper_connections", "compressed_attention", "hash_layers", "unit", "rope_scaling", "muon_tp", "_casts",
+          "sums_after_weights", "reduces_amax", "tf32", "rounds_router", "heavily_compressed", "compressed_sparse"})
       if (one.find(newer) != std::string::npos) unused.push_back(one);
   EXPECT_THAT(unused, testing::IsEmpty());
   EXPECT_LE(valid.drawn, 4 * least_newer_steps);
