@@ -41,8 +41,8 @@ struct CollectiveCost {
 ///   all-reduce      2 (n-1)/n bytes   all-gather, reduce-scatter, all-to-all, gather, scatter   (n-1)/n bytes
 ///   broadcast, reduce, send, copy   bytes   barrier   nothing
 ///
-/// DeepEP and HybridEP send less than that in an all-to-all, see `lay_token_dispatch`. An all-to-all of 0 bytes is one whose data another one
-/// carries (gates, in their kernels beside their rows): it takes no time.
+/// DeepEP and HybridEP send less than that in an all-to-all, see `lay_token_dispatch`. An all-to-all of 0 bytes is one whose data
+/// another one carries (gates, in their kernels beside their rows): it takes no time.
 ///
 /// The latency of rings is that of ring_latency.h.
 ///

@@ -36,8 +36,8 @@ Seconds kernel_time(const Device& device, const TimedKernel& kernel, std::int64_
 std::int64_t kernels_of(const Software& software, OpKind op, const OpAttributes& attributes);
 
 /// Returns the time of what the framework runs beside a kernel (`ExtraWork`), or beside each of so many: each launched, and its
-/// bytes at the bandwidth that is achieved, by casts that of casts, and by what loads single elements less. None for what is kept in the narrow type: a transpose looks
-/// for no maximum.
+/// bytes at the bandwidth that is achieved, by casts that of casts, and by what loads single elements less. None for what is kept
+/// in the narrow type: a transpose looks for no maximum.
 Seconds extra_time(const Device& device, const ExtraWork& extra, const TimedKernel& kernel, std::int64_t kernels = 1);
 
 /// Returns the time at full peaks and without launch cost, which no real kernel beats.

@@ -23,7 +23,7 @@ AttentionKernel read_attention_kernel(const Reader& reader, std::string_view key
 ParallelismSpec read_parallelism(const YamlNode& node);  ///< `dp` is 0 when left out; `sp` as stated, also with tp 1
 TrainingSpec read_training(const YamlNode& node);        ///< `bucket_parameters` is 0 when left out
 Software read_software(const YamlNode& framework);
-double read_attention_dropout(const YamlNode& framework);          ///< of unfused attention, where the scenario does not say
+double read_attention_dropout(const YamlNode& framework);        ///< of unfused attention, where the scenario does not say
 void choose_kernels(const YamlNode& framework, Device& device);  ///< that this framework runs on it, where it says so
 std::vector<SlowGpu> read_slow_gpus(const YamlNode& faults);
 MtbfSpec read_mtbf(const YamlNode& faults);

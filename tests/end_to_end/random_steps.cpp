@@ -63,7 +63,8 @@ class StepDraw {
     }
     if (is("training.optimizer=muon")) set("training.muon_tp", {"distributed", "blockwise"});
     if (is("training.precision=fp8") || is("training.precision=fp4"))
-      for (const char* field : {"gathers_casts", "norm_casts", "sums_after_weights", "reduces_amax", "tf32", "rounds_router_gradients"})
+      for (const char* field :
+           {"gathers_casts", "norm_casts", "sums_after_weights", "reduces_amax", "tf32", "rounds_router_gradients"})
         set("training.framework." + std::string(field), {"", "true", "false"});
     return std::move(step_);
   }
