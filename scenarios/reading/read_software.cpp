@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cmath>
 
 #include "runtime/base/nearest.h"
@@ -39,7 +38,7 @@ void read_extra(const Reader& framework, Pass pass, Software& software) {
         .kernels = extra.number("kernels", {0, 1000}, 0),
         .bytes = bytes,
         .holds = extra.number("holds", {0, 10'000}, 0),
-        .by_element = std::min(bytes, extra.number("by_element", {0, 10'000}, 0))};
+        .by_element = extra.number("by_element", {0, bytes}, 0)};
   }
 }
 
