@@ -33,12 +33,14 @@ void read_extra(const Reader& framework, Pass pass, Software& software) {
     if (is_communication(kind))
       throw InputError(entry.place, excerpt(entry.key) + " is communication, expected an operation that has kernels beside it");
     const Reader extra(entry.value, framework.full_name(name) + "." + entry.key, {"kernels", "bytes", "holds", "by_element"});
-    const double bytes = extra.number("bytes", {0, 10'000}, 0);
-    software.extra[static_cast<std::size_t>(pass)][static_cast<std::size_t>(kind)] = {
-        .kernels = extra.number("kernels", {0, 1000}, 0),
-        .bytes = bytes,
-        .holds = extra.number("holds", {0, 10'000}, 0),
-        .by_element = extra.number("by_element", {0, bytes}, 0)};
+    const ExtraWork work{.kernels = extra.number("kernels", {0, 1000}, 0),
+                         .bytes = extra.number("bytes", {0, 10'000}, 0),
+                         .holds = extra.number("holds", {0, 10'000}, 0),
+                         .by_element = extra.number("by_element", {0, 10'000}, 0)};
+    if (work.by_element > work.bytes)
+      throw InputError(extra.child("by_element").place,
+                       extra.full_name("by_element") + " is more than the bytes of the operation, expected no more than these");
+    software.extra[static_cast<std::size_t>(pass)][static_cast<std::size_t>(kind)] = work;
   }
 }
 
