@@ -104,7 +104,8 @@ ExitCode SimulateCommand::run(const Scenario& scenario, Outputs& outputs, const 
   const SimulationOptions closely{.fold_tolerance = fold_tolerance,
                                   .collectives = collectives,
                                   .progress = &bar,
-                                  .fold_time = no_fold.empty() && options.trace.empty() && options.report.empty()};
+                                  .fold_time = no_fold.empty() && options.trace.empty() && options.report.empty(),
+                                  .makes_links_faster = !options.report.empty()};
   const SimulatedStep step = simulate_in_full(scenario, no_fold != "true" && !in_steps, closely, stopwatch);
   const StepResult& result = step.result;
   bar.take_away();

@@ -14,8 +14,7 @@ namespace tandem::sim {
 /// the network. So a link has either one lone flow, or any number of flows of the network. A flow of the network stays there when
 /// those that it met have ended.
 ///
-/// This is for draws with jitter. Dates differ from the network's by the last bits, which the contention of a large step can
-/// amplify until ranks that are alike are no longer (EvenTrees in tests/end_to_end).
+/// Dates differ from the network's by the last bits, since SimGrid's clock is a sum of steps.
 class LoneFlows {
  public:
   struct Flow {

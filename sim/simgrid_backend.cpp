@@ -12,11 +12,6 @@ namespace {
 
 constexpr Seconds never = std::numeric_limits<Seconds>::infinity();
 
-std::vector<Link> faster_links(std::vector<Link> links, const Speedup& speedup) {
-  for (Link& link : links) link.capacity *= speedup.of_links(link.tier);
-  return links;
-}
-
 }  // namespace
 
 void SimGridBackend::prepare(const Dag& dag, Completions& completions) {
@@ -32,6 +27,7 @@ void SimGridBackend::prepare(const Dag& dag, Completions& completions) {
   if (collectives_ == Collectives::steps) {
     steps_.emplace(dag, speedup_, [this](TaskId task, Seconds date) { endings_.push({date, task}); });
   }
+  if (!steps_) lone_.emplace(dag.links.size(), dag.ranks.size() * stream_count);
   const auto flow_ended = [this](FlowId flow) {
     steps_ ? steps_->flow_ended(flow, network_->clock()) : endings_.push({network_->clock(), flow});
     wake_for_next();
@@ -41,16 +37,14 @@ void SimGridBackend::prepare(const Dag& dag, Completions& completions) {
   } else {
     factor_.resize(dag.ranks.size() * stream_count);
     for (const Rank& rank : dag.ranks) rank_factor_.push_back(jitter_->rank(rank.world_rank));
-    lone_.emplace(dag.links.size(), dag.ranks.size() * stream_count);
     if (std::ranges::any_of(dag.ranks, [](const Rank& rank) { return rank.count > 1; })) {
       arrivals_.emplace(dag, *jitter_, *pilots_);
       begins_.assign(dag.tasks.size(), never);
     }
   }
-  links_ = faster_links(dag.links, speedup_);
   FluidNetwork::Callbacks callbacks{flow_ended, [this] { report_endings(); }};
   if (network_) return network_->begin_anew(std::move(callbacks));
-  network_.emplace(links_, dag.communicators, steps_ ? StepPlayer::lanes(dag) : dag.ranks.size() * stream_count,
+  network_.emplace(costs_->links, dag.communicators, steps_ ? StepPlayer::lanes(dag) : dag.ranks.size() * stream_count,
                    std::move(callbacks));
 }
 
@@ -93,15 +87,14 @@ void SimGridBackend::begin_flow(TaskId id, const CollectiveCost& cost, const Lay
                              .lane = lane_of(id),
                              .latency = cost.latency,
                              .bytes = static_cast<double>(cost.bytes_per_channel),
-                             .crossings = layout.paths[cost.paths].crossings,
+                             .crossings = costs_->binding.of(dag_->groups[dag_->tasks[id].group].communicator, cost.paths),
                              .rate_limit = cost.rate_limit};
-  const Seconds alone = uncontended_time(cost, layout, links_);
-  const bool never_meets = costs_->unshared.hold(layout.paths[cost.paths]);
-  if (never_meets || (lone_ && lone_->begin(flow, alone, now_))) return endings_.push({now_ + alone, id});
+  const Seconds alone = uncontended_time(cost, layout, costs_->links);
+  if (lone_->begin(flow, alone, now_)) return endings_.push({now_ + alone, id});
   const auto start = [&](const LoneFlows::Flow& one) {
     network_->start(one.task, one.lane, one.latency, one.bytes, one.crossings, one.rate_limit);
   };
-  if (lone_) std::ranges::for_each(lone_->met(), start);
+  std::ranges::for_each(lone_->met(), start);
   start(flow);
 }
 

@@ -24,8 +24,8 @@ namespace tandem::sim {
 /// Simulates a DAG: kernels last their modelled time, collectives are flows on a SimGrid network, one each or one for each of
 /// their messages. A process can have one of these, or several one after the other that share a network (see `FluidNetwork`).
 ///
-/// SimGrid has those flows alone that may meet others on their links: what has links to itself ends when its cost says
-/// (`UnsharedLinks`). Of a step with jitter it has those alone that do meet others (`LoneFlows`).
+/// SimGrid has those flows alone that meet others (`LoneFlows`) where these could hold them back (`BindingCrossings`): what has
+/// such links to itself ends when its cost says.
 ///
 /// Kernels are slower while their rank communicates (see `Contention`); an ending that was redated is dropped when its old date
 /// comes. Those of a chain (see `Chains`) that the CPU has dated run in one go, which has one ending; with jitter each has its
@@ -77,10 +77,9 @@ class SimGridBackend final : public Backend {
   const Dag* dag_ = nullptr;
   Completions* completions_ = nullptr;
   std::optional<Contention> contention_;
-  std::vector<Link> links_;
   std::optional<FluidNetwork> own_network_;
   std::optional<FluidNetwork>& network_;
-  std::optional<LoneFlows> lone_;    ///< with jitter
+  std::optional<LoneFlows> lone_;    ///< unless collectives come in steps
   std::optional<StepPlayer> steps_;  ///< with collectives in steps: all flows are its messages
   std::vector<Seconds> start_;       ///< of what communicates, by lane
   Dates endings_;

@@ -22,6 +22,11 @@ std::string Speedup::name() const {
   return "nothing";
 }
 
+std::vector<Link> faster_links(std::vector<Link> links, const Speedup& speedup) {
+  for (Link& link : links) link.capacity *= speedup.of_links(link.tier);
+  return links;
+}
+
 Bytes at_pace(Bytes bytes, double times) { return times == 1 ? bytes : std::llround(static_cast<double>(bytes) / times); }
 
 }  // namespace tandem::sim

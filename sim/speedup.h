@@ -2,6 +2,7 @@
 
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "runtime/dag/dag.h"
 
@@ -44,6 +45,8 @@ struct Speedup {
     return mine != nullptr && *mine == thing ? factor : 1;
   }
 };
+
+std::vector<Link> faster_links(std::vector<Link> links, const Speedup& speedup);
 
 /// Returns `bytes` / `times`, to the nearest byte: what takes as long at the usual pace as `bytes` take when moved `times` as
 /// fast. Exact for 1.

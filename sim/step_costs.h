@@ -1,9 +1,12 @@
 #pragma once
 
+#include <vector>
+
 #include "runtime/dag/dag.h"
+#include "sim/binding_crossings.h"
 #include "sim/collective_cost.h"
 #include "sim/kernel_times.h"
-#include "sim/unshared_links.h"
+#include "sim/speedup.h"
 
 namespace tandem::sim {
 
@@ -11,15 +14,16 @@ namespace tandem::sim {
 /// (jitter.h) work out nothing again. The DAG must outlive it.
 struct StepCosts {
   explicit StepCosts(const Dag& dag, const Speedup& speedup = {})
-      : kernels(dag), collectives(dag, speedup), unshared(dag, collectives) {
+      : links(faster_links(dag.links, speedup)), kernels(dag), collectives(dag, speedup), binding(dag, links) {
     for (const TaskId first : dag.kernels.first) kernels.parts_of(first);
   }
   StepCosts(const StepCosts&) = delete;
   StepCosts& operator=(const StepCosts&) = delete;
 
+  std::vector<Link> links;  ///< of the DAG, at this speed
   KernelTimes kernels;
   CollectiveCosts collectives;
-  UnsharedLinks unshared;
+  BindingCrossings binding;
 };
 
 }  // namespace tandem::sim

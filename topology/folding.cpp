@@ -95,7 +95,8 @@ void refine(const FoldInput& input, const Partition& now, std::uint64_t seed, st
   // Counts enter linearly, so crossings of one link by one class add up whichever way they are listed.
   for (const FoldInput::Crossing& crossing : input.crossings) {
     const std::uint64_t path = seed + (std::uint64_t{crossing.path} << 40);
-    communicators[crossing.communicator] += crossing.of_communicator * mix(0xB0B00000ULL + path + now.links.of[crossing.link]);
+    if (input.tells_apart(crossing.link))
+      communicators[crossing.communicator] += crossing.of_communicator * mix(0xB0B00000ULL + path + now.links.of[crossing.link]);
     links[crossing.link] += crossing.of_link * mix(0xCAFE0000ULL + path + now.communicators.of[crossing.communicator]);
   }
 }
@@ -204,15 +205,17 @@ bool communicators_have_like_members(const FoldInput& input, const Partition& pa
 }
 
 /// Whether links of a class are crossed equally often by each class of communicators (`of_links`), or communicators of a class
-/// cross each class of links equally often.
+/// cross each class of links that may bind equally often.
 bool crossings_are_alike(const FoldInput& input, const Partition& partition, bool of_links) {
   Meetings meetings(of_links ? input.link_colours.size() : input.communicator_colours.size());
-  for (const FoldInput::Crossing& crossing : input.crossings) meetings.count(of_links ? crossing.link : crossing.communicator);
+  const auto counts = [&](const FoldInput::Crossing& crossing) { return of_links || input.tells_apart(crossing.link); };
+  for (const FoldInput::Crossing& crossing : input.crossings)
+    if (counts(crossing)) meetings.count(of_links ? crossing.link : crossing.communicator);
   meetings.begin_filling();
   for (const FoldInput::Crossing& c : input.crossings) {
     if (of_links)
       meetings.add(c.link, {met(c.path, partition.communicators.of[c.communicator]), c.of_link});
-    else
+    else if (counts(c))
       meetings.add(c.communicator, {met(c.path, partition.links.of[c.link]), c.of_communicator});
   }
   return meetings.are_those_of_representatives(of_links ? partition.links : partition.communicators);

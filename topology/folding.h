@@ -27,6 +27,11 @@ struct FoldInput {
   std::vector<std::uint64_t> link_colours;
   std::vector<std::vector<std::uint32_t>> slots;  ///< [slot][rank] -> communicator, or `absent`
   std::vector<Crossing> crossings;
+  /// By link: whether it never holds a flow back (see runtime/dag/nonbinding_links.h). These are told apart by who crosses them,
+  /// and tell nobody apart. Empty: each may.
+  std::vector<bool> nonbinding = {};
+
+  bool tells_apart(std::uint32_t link) const { return nonbinding.empty() || !nonbinding[link]; }
 
   static constexpr std::uint32_t absent = 0xFFFFFFFF;
 };
@@ -54,11 +59,14 @@ struct ColourHash {
 
 /// Finds the coarsest equitable partition that refines the initial colours: each rank of a class meets the same classes of
 /// communicators in the same slots; each communicator of a class has the same numbers of members of each class by slot, and
-/// crosses each class of links equally often; each link of a class is crossed equally often by each class of communicators.
+/// crosses each class of links that may bind equally often; each link of a class is crossed equally often by each class of
+/// communicators.
 ///
 /// Then one representative has exactly the times of its class: dependency release depends on those counts alone, and the max-min
 /// fair rates x of flows under sum(multiplicity * x) <= capacity are the same for all flows of a class, because giving each flow
-/// its class's rate satisfies every constraint and keeps every flow's bottleneck saturated.
+/// its class's rate satisfies every constraint and keeps every flow's bottleneck saturated. Constraints that follow from others
+/// change neither. So flows of a class may cross different links that do not bind, and the loads of each such link are still
+/// right.
 ///
 /// Colour refinement (Weisfeiler-Leman, one dimension) on 64-bit hashes finds the partition, which never splits what is alike,
 /// and `is_equitable` decides whether it is one: where a collision of hashes merged what differs, another hash is tried.

@@ -5,11 +5,13 @@
 #include <bit>
 #include <limits>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <unordered_map>
 
 #include "runtime/base/input_error.h"
 #include "runtime/base/si.h"
+#include "runtime/dag/nonbinding_links.h"
 #include "scenarios/mesh/attended_keys.h"
 #include "scenarios/mesh/cable_shares.h"
 #include "scenarios/mesh/colours.h"
@@ -132,16 +134,22 @@ void add_hops(const CommunicatorSurvey& survey, World& world) {
   for_each_hop_crossing(world, [&](Crossing& crossing) { crossing.link = number.at(crossing.link); });
 }
 
-/// The crossings of the class representatives: how often the representative of a class of links is crossed by all communicators
-/// of a class together.
-void add_links(const CommunicatorSurvey& survey, const Partition& partition, const Cluster& cluster, const Symmetry& symmetry,
-               const std::map<std::array<std::uint32_t, 3>, std::uint32_t>& of_even_trees, World& world) {
-  std::map<std::array<std::uint32_t, 3>, std::uint32_t> multiplicity;  // by communicator class, path, link class
+using ClassCrossings = std::map<std::array<std::uint32_t, 3>, std::uint32_t>;  ///< by communicator class, path, link class
+
+/// How often the representative of a class of links is crossed by all communicators of a class together.
+ClassCrossings crossings_of_classes(const CommunicatorSurvey& survey, const Partition& partition) {
+  ClassCrossings times;
   for (const FoldInput::Crossing& crossing : survey.fold.crossings) {
     const std::uint32_t link = partition.links.of[crossing.link];
     if (partition.links.representative[link] != crossing.link) continue;
-    multiplicity[{partition.communicators.of[crossing.communicator], crossing.path, link}] += crossing.of_link;
+    times[{partition.communicators.of[crossing.communicator], crossing.path, link}] += crossing.of_link;
   }
+  return times;
+}
+
+void add_links(const CommunicatorSurvey& survey, const Partition& partition, const Cluster& cluster, const Symmetry& symmetry,
+               const ClassCrossings& of_even_trees, World& world) {
+  ClassCrossings multiplicity = crossings_of_classes(survey, partition);
   for (const auto& [key, times] : of_even_trees) multiplicity[key] = times;
   for (LinkId id = 0; id < partition.links.count(); ++id) {
     Link link = cluster.link(survey.links[partition.links.representative[id]]);
@@ -202,27 +210,55 @@ void add_worst_cables(const CommunicatorSurvey& survey, const Partition& partiti
   }
 }
 
+/// By link of the fold: those that hold nobody back. If so of the representatives of classes, then of all, as flows of a class
+/// have one rate.
+std::vector<bool> nonbinding_links_of(const CommunicatorSurvey& survey, const Partition& partition, const Cluster& cluster) {
+  std::vector<PathUse> uses;
+  std::pair<std::uint32_t, std::uint32_t> last{FoldInput::absent, 0};  // class of communicators and path
+  std::uint32_t paths = 0;
+  for (const auto& [key, times] : crossings_of_classes(survey, partition)) {
+    if (std::exchange(last, std::pair{key[0], key[1]}) != std::pair{key[0], key[1]}) ++paths;
+    uses.push_back({paths - 1, key[2], times});
+  }
+  std::vector<BytesPerSecond> capacities;
+  for (const std::uint32_t link : partition.links.representative)
+    capacities.push_back(cluster.unnamed_link(survey.links[link]).capacity);
+  const std::vector<bool> of_class = nonbinding_links(capacities, uses);
+  std::vector<bool> of_link;
+  for (const std::uint32_t link_class : partition.links.of) of_link.push_back(of_class[link_class]);
+  return of_link;
+}
+
 ClusterSpec spread_evenly(ClusterSpec spec) {
   spec.fabric.routing = FlowRouting::adaptive;
   return spec;
 }
 
-World lay_and_fold(const Scenario& scenario, bool folded, const CableMerge& merge, Detail detail, const SlotSet& without_trees,
-                   const SlotSet& even_trees) {
-  if (folded && detail == Detail::hops) throw std::logic_error("hops are laid for a world that is not folded alone");
+EvenFold fold_survey(CommunicatorSurvey& survey, const Cluster& cluster, const WorldOptions& options) {
+  Partition partition = fold(survey.fold);
+  const std::set<std::uint64_t> programs(survey.fold.rank_colours.begin(), survey.fold.rank_colours.end());
+  if (!options.by_every_link && partition.ranks.count() > programs.size()) {
+    survey.fold.nonbinding = nonbinding_links_of(survey, partition, cluster);
+    partition = fold(survey.fold);
+  }
+  return options.even_trees.any() ? fold_evenly(survey, options.even_trees) : EvenFold{std::move(partition), {}};
+}
+
+World lay_and_fold(const Scenario& scenario, bool folded, const WorldOptions& options) {
+  if (folded && options.detail == Detail::hops) throw std::logic_error("hops are laid for a world that is not folded alone");
   const Mesh mesh(scenario.parallelism);
-  const bool merged = folded && merge.tolerance > 0 && scenario.cluster.fabric.routing == FlowRouting::ecmp;
+  const bool merged = folded && options.merge.tolerance > 0 && scenario.cluster.fabric.routing == FlowRouting::ecmp;
   const Cluster cluster(merged ? spread_evenly(scenario.cluster) : scenario.cluster);
   World world;
   const std::vector<std::uint32_t> device_of = assign_devices(scenario, world);
   const std::vector<std::uint32_t> colours = colour_ranks(scenario, mesh, device_of, world);
   const Symmetry symmetry =
-      folded && !merged ? symmetry_of(scenario, mesh, cluster, colours, without_trees) : Symmetry(mesh, cluster);
-  CommunicatorSurvey survey = survey_communicators(scenario, mesh, cluster, symmetry, detail, without_trees);
+      folded && !merged ? symmetry_of(scenario, mesh, cluster, colours, options.without_trees) : Symmetry(mesh, cluster);
+  CommunicatorSurvey survey = survey_communicators(scenario, mesh, cluster, symmetry, options.detail, options.without_trees);
   if (merged) {
     const Cluster hashed(scenario.cluster);
-    merge_cables(cable_shares(survey_communicators(scenario, mesh, hashed, Symmetry(mesh, hashed)), hashed, merge.among),
-                 merge.tolerance, survey);
+    merge_cables(cable_shares(survey_communicators(scenario, mesh, hashed, Symmetry(mesh, hashed)), hashed, options.merge.among),
+                 options.merge.tolerance, survey);
   }
 
   for (const std::uint32_t rank : symmetry.representatives()) survey.fold.rank_colours.push_back(colours[rank]);
@@ -232,12 +268,10 @@ World lay_and_fold(const Scenario& scenario, bool folded, const CableMerge& merg
     const std::array parts{std::bit_cast<std::uint64_t>(link.capacity), static_cast<std::uint64_t>(link.tier)};
     survey.fold.link_colours.push_back(link_colours.of(parts));
   }
-  EvenFold even;
-  if (folded && even_trees.any()) even = fold_evenly(survey, even_trees);
-  const Partition partition = !folded ? unfolded(survey.fold) : even_trees.none() ? fold(survey.fold) : std::move(even.partition);
+  const auto [partition, tree_loads] = folded ? fold_survey(survey, cluster, options) : EvenFold{unfolded(survey.fold), {}};
   add_communicators(survey, partition, world);
-  if (detail == Detail::hops) add_hops(survey, world);
-  add_links(survey, partition, cluster, symmetry, even.tree_loads, world);
+  if (options.detail == Detail::hops) add_hops(survey, world);
+  add_links(survey, partition, cluster, symmetry, tree_loads, world);
   if (merged) add_worst_cables(survey, partition, world);
   add_ranks(survey, partition, scenario.parallelism, mesh, symmetry, device_of, world);
   return world;
@@ -266,10 +300,9 @@ SlotSet slots_of(const World& world, const Dag& dag, const std::function<bool(Ta
   return slots;
 }
 
-World make_world(const Scenario& scenario, bool folded, const CableMerge& merge, Detail detail, const SlotSet& without_trees,
-                 const SlotSet& even_trees) {
+World make_world(const Scenario& scenario, bool folded, const WorldOptions& options) {
   try {
-    return lay_and_fold(scenario, folded, merge, detail, without_trees, even_trees);
+    return lay_and_fold(scenario, folded, options);
   } catch (const TopologyError& error) {
     throw InputError({.file = scenario.name}, error.what());
   }

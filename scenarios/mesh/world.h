@@ -100,19 +100,24 @@ struct CableMerge {
   Among among = Among::same_kind;
 };
 
+struct WorldOptions {
+  CableMerge merge = {};         ///< folds what ECMP tells apart by chance; no effect under ideal spreading
+  Detail detail = Detail::sums;  ///< with hops the layouts hold every single message, too, which only an unfolded world can
+  /// Communicators on whose trees nothing runs (NCCL's tree and NVLS tree), so that their links tell no ranks apart. They stay
+  /// among the paths, without links: whoever asks for such a world must see to it that nothing chooses them.
+  SlotSet without_trees = {};
+  /// Communicators whose trees tell no ranks apart although they run. Every link is crossed by them as often as the fullest of
+  /// its class, so that a root is charged what an inner member is. Whoever asks for such a world must see to it that this changes
+  /// no time that counts.
+  SlotSet even_trees = {};
+  /// Links that hold nobody back (see runtime/dag/nonbinding_links.h) tell ranks apart, too. This is for who makes some links
+  /// faster afterwards (see sim/speedup.h), so that others may hold flows back.
+  bool by_every_link = false;
+};
+
 /// Lays the mesh and its communicators on the cluster and folds what is alike (see topology/folding.h). Throws
 /// InputError where the cluster's links do not lead from one member of a communicator to the next.
-/// `merge` folds what ECMP tells apart by chance; no effect under ideal spreading. `detail`: with hops the layouts hold every
-/// single message, too, which only a world that is not folded can.
-///
-/// `without_trees`: communicators on whose trees nothing runs (NCCL's tree and NVLS tree), so that their links tell no ranks
-/// apart. They stay among the paths, without links: whoever asks for such a world must see to it that nothing chooses them.
-///
-/// `even_trees`: communicators whose trees tell no ranks apart although they run. Every link is crossed by them as often as the
-/// fullest of its class, so that a root is charged what an inner member is. Whoever asks for such a world must see to it that
-/// this changes no time that counts.
-World make_world(const Scenario& scenario, bool folded, const CableMerge& merge = {}, Detail detail = Detail::sums,
-                 const SlotSet& without_trees = {}, const SlotSet& even_trees = {});
+World make_world(const Scenario& scenario, bool folded, const WorldOptions& options = {});
 
 /// Returns the communicators that reduce gradients whole (ZeRO-0), for which NCCL chooses between ring and trees by their size.
 /// In a tree ranks of different place load their links differently, in a ring all alike.

@@ -47,7 +47,7 @@ Dag lower_all_ranks(const Scenario& scenario, const std::string& file, const Exe
   }
   Scenario executed = scenario;
   executed.training.casts_both_ways = backend.backend == cuda_backend;
-  Dag dag = lower_within_limits(executed, make_world(executed, false, {}, hops ? Detail::hops : Detail::sums), steps);
+  Dag dag = lower_within_limits(executed, make_world(executed, false, {.detail = hops ? Detail::hops : Detail::sums}), steps);
   if (!backend.rounds)
     for (OpAttributes& attributes : dag.attributes)
       if (auto* cast = std::get_if<CastAttributes>(&attributes)) cast->to = NarrowType::none;
@@ -62,7 +62,8 @@ Dag lower_to_carry(const Scenario& scenario, const std::string& file, bool hops)
   }
   Scenario executed = scenario;
   executed.training.casts_both_ways = true;
-  return lower_within_limits(executed, make_world(executed, false, {}, hops ? Detail::hops : Detail::sums), period_of(scenario));
+  return lower_within_limits(executed, make_world(executed, false, {.detail = hops ? Detail::hops : Detail::sums}),
+                             period_of(scenario));
 }
 
 ExecutedStep::ExecutedStep(const Scenario& scenario, const std::string& file, const ExecutionChoice& backend,

@@ -102,7 +102,7 @@ MergedFold merged_fold(const Scenario& scenario, const SimulationOptions& option
   Scenario even = scenario;
   even.cluster.fabric.routing = FlowRouting::adaptive;
   constexpr double everything = 1e9;  // a bound may be coarse: of all that would be told apart the worst counts
-  const World crowded = make_world(scenario, true, {everything, CableMerge::Among::all});
+  const World crowded = make_world(scenario, true, {.merge = {everything, CableMerge::Among::all}});
   return {.tolerance = options.fold_tolerance,
           .lower = simulate_on(even, make_world(even, true), true, options).result.step_time,
           .upper = simulate_on(scenario, crowded, true, options).result.step_time};
@@ -146,10 +146,15 @@ Folds fold_without_unused_trees(const Scenario& scenario, const SimulationOption
   SlotSet unused = in_question;
   if (merges) unused.reset();
   for (;;) {
-    Folds folds{.exact = make_world(scenario, true, {.tolerance = options.fold_tolerance}, detail, unused), .even = {}};
+    WorldOptions of_world{.merge = {.tolerance = options.fold_tolerance},
+                          .detail = detail,
+                          .without_trees = unused,
+                          .by_every_link = options.makes_links_faster};
+    Folds folds{.exact = make_world(scenario, true, of_world), .even = {}};
     const SlotSet used = in_question & ~unused;
     if (used.any() && folds.exact.ranks.size() > few_classes && !merges && !scenario.training.local_steps()) {
-      folds.even = make_world(scenario, true, {}, detail, unused, used);
+      of_world.even_trees = used;
+      folds.even = make_world(scenario, true, of_world);
       if (2 * folds.even->ranks.size() >= folds.exact.ranks.size()) folds.even.reset();
     }
     const World& world = folds.even ? *folds.even : folds.exact;
@@ -170,7 +175,7 @@ Folds lay_out(const Scenario& scenario, bool folded, const SimulationOptions& op
   const Detail detail = options.collectives == Collectives::steps ? Detail::hops : Detail::sums;
   return shown_while(options.progress, folded ? "folding" : "laying out", [&] {
     if (folded) return fold_without_unused_trees(scenario, options, detail);
-    return Folds{.exact = make_world(scenario, false, {.tolerance = options.fold_tolerance}, detail), .even = {}};
+    return Folds{.exact = make_world(scenario, false, {.detail = detail}), .even = {}};
   });
 }
 

@@ -31,6 +31,9 @@ struct SimulationOptions {
   /// Leaves out what repeats itself (folded_time.h). For those who ask for the result alone: `dag` and `timeline` may then be
   /// those of a step with fewer micro-batches.
   bool fold_time = false;
+  /// For those who simulate `dag` once more with faster links (sim/speedup.h): what only links tell apart that hold nobody back
+  /// stays apart.
+  bool makes_links_faster = false;
   /// This process simulates nothing after the step: its last simulation may be done here (sim::simulate_here).
   bool ends_process = false;
 };

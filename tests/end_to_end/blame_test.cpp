@@ -82,6 +82,21 @@ TEST(BlameOfAStep, TiersAndAxesThatAreNotUsedGainNothing) {
     EXPECT_EQ(std::ranges::count(unused, candidate.name(), &Speedup::name), 0) << candidate.name();
 }
 
+// With faster NICs the uplinks of leaves are too slow for all of them. A fold by every link is right about that, too.
+TEST(BlameOfAStep, OfAFoldByEveryLinkIsThatOfAllRanks) {
+  std::vector<std::string> overrides = words(
+      "parallelism.tp=4 parallelism.pp=2 parallelism.dp=8 training.global_batch=16 model.hidden=1024 model.ffn=4096 "
+      "training.sequence=512 cluster.fabric.leaf_ports=4");
+  overrides.emplace_back("faults.slow_gpu={rank: 13, factor: 0.5}");
+  const Scenario scenario = tiny_cluster(overrides);
+  const World by_every_link = make_world(scenario, true, {.by_every_link = true});
+  EXPECT_GT(by_every_link.ranks.size(), make_world(scenario, true).ranks.size());
+  const std::vector<Speedup> faster{{Tier::nic, 1.5}, {Tier::nic, 8}, {Tier::leaf, 1.5}, {Tier::nvlink, 2}};
+  const std::vector<Seconds> folded = makespans(lower(scenario, by_every_link), faster, 2);
+  const std::vector<Seconds> whole = makespans(lower(scenario, make_world(scenario, false)), faster, 2);
+  for (std::size_t i = 0; i < faster.size(); ++i) EXPECT_NEAR(folded[i], whole[i], 1e-9 * whole[i]) << faster[i].name();
+}
+
 TEST(BlameOfAStep, OfStepsInARowIsThatOfOne) {
   const Scenario scenario = tiny_cluster({"parallelism.zero=0"});
   const World world = make_world(scenario, true);

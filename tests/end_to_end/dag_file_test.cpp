@@ -37,7 +37,7 @@ Scenario tiny(const std::string& overrides) {
 
 Dag lowered(const std::string& overrides, Detail detail = Detail::sums) {
   const Scenario scenario = tiny(overrides);
-  return lower(scenario, make_world(scenario, false, {}, detail), period_of(scenario));
+  return lower(scenario, make_world(scenario, false, {.detail = detail}), period_of(scenario));
 }
 
 Dag small() { return lowered("model.layers=1 training.global_batch=1"); }

@@ -36,7 +36,7 @@ Simulated simulated_on(const Scenario& scenario, World world) {
 Simulated exact_step(const Scenario& scenario) { return simulated_on(scenario, make_world(scenario, true)); }
 
 Simulated even_step(const Scenario& scenario) {
-  return simulated_on(scenario, make_world(scenario, true, {}, topology::Detail::sums, {}, trees_in_question(scenario)));
+  return simulated_on(scenario, make_world(scenario, true, {.even_trees = trees_in_question(scenario)}));
 }
 
 /// A mixture on an axis of its own, whose gradients are all-reduced in trees beside the backward passes.

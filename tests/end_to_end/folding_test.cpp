@@ -88,6 +88,19 @@ TEST(Folding, ClassesGrowOnlyAsNeeded) {
   }
 }
 
+// The uplinks of a leaf that are as fast as its NICs hold nobody back, so that who shares them with the slow GPU is like any
+// other.
+TEST(Folding, LinksThatHoldNobodyBackTellNoRanksApart) {
+  std::vector<std::string> overrides = on_64_gpus();
+  overrides.emplace_back("faults.slow_gpu={rank: 13, factor: 0.5}");
+  const auto by_every_link = [&] { return make_world(tiny_cluster(overrides), true, {.by_every_link = true}).ranks.size(); };
+  EXPECT_EQ(expect_equal_when_folded(tiny_cluster(overrides)), 8U);
+  EXPECT_EQ(by_every_link(), 12U);
+  overrides.emplace_back("cluster.fabric.oversubscription=[1, 2, 1]");
+  EXPECT_EQ(expect_equal_when_folded(tiny_cluster(overrides)), 12U);
+  EXPECT_EQ(by_every_link(), 12U);
+}
+
 // Over eight nodes NCCL reduces gradients of a megabyte and more in a ring, in which all ranks are alike. In its trees the roots
 // would not be.
 TEST(FoldingWithoutUnusedTrees, GradientsInARingTellNoRanksApart) {

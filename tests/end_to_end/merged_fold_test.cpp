@@ -52,7 +52,7 @@ TEST(MergedFold, TheExactStepTimeLiesWithinWhatItStates) {
 TEST(MergedFold, ALargeToleranceLeavesTheClassesOfIdealSpreading) {
   Scenario scenario = hashed(1, meshes.front());
   const std::size_t exact = make_world(scenario, true).ranks.size();
-  const std::size_t merged = make_world(scenario, true, {.tolerance = 1e6}).ranks.size();
+  const std::size_t merged = make_world(scenario, true, {.merge = {.tolerance = 1e6}}).ranks.size();
   scenario.cluster.fabric.routing = FlowRouting::adaptive;
   EXPECT_EQ(merged, make_world(scenario, true).ranks.size());
   EXPECT_GT(exact, merged);

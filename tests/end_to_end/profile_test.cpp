@@ -231,7 +231,7 @@ TEST_F(WithCollectives, FoldedIsUnfolded) {
 TEST_F(WithCollectives, PlayedInStepsTheyAreStretchedToo) {
   const std::vector<std::string> tp{"parallelism.tp=8", "model.kv_heads=8"};
   const Scenario plain = scenario_of({}, tp);
-  const Dag model = lower(plain, make_world(plain, false, {}, Detail::hops));
+  const Dag model = lower(plain, make_world(plain, false, {.detail = Detail::hops}));
   Dag measured_twice = model;
   for (const auto& [key, durations] : times_of(model)) {
     const auto [op, members, bytes] = key;

@@ -37,7 +37,7 @@ Scenario scenario_of(const std::string& mesh, bool experts = false) {
 
 TEST_P(StepByStep, TakesAboutTheTimeOfFlows) {
   const Scenario scenario = scenario_of(GetParam().overrides, GetParam().experts);
-  const Dag dag = lower(scenario, make_world(scenario, false, {}, Detail::hops));
+  const Dag dag = lower(scenario, make_world(scenario, false, {.detail = Detail::hops}));
   const Dag without_hops = lower(scenario, make_world(scenario, false));
   const Seconds fluid = simulate(without_hops).timeline.makespan();
   EXPECT_NEAR(simulate(dag, Collectives::fluid).timeline.makespan(), fluid, 1e-9 * fluid);
@@ -58,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(
                          true}));
 
 TEST(StepByStep, NeedsEveryRank) {
-  EXPECT_THROW(make_world(scenario_of("parallelism.dp=8"), true, {}, Detail::hops), std::logic_error);
+  EXPECT_THROW(make_world(scenario_of("parallelism.dp=8"), true, {.detail = Detail::hops}), std::logic_error);
 }
 
 }  // namespace

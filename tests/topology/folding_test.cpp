@@ -140,6 +140,23 @@ TEST(Folding, ABusyLinkSplitsWhoCrossesIt) {
   EXPECT_THAT(partition.links.of, ElementsAre(0, 1));
 }
 
+// Links that hold nobody back are told apart by who crosses them, and tell nobody apart.
+TEST(Folding, ALinkThatDoesNotBindSplitsNobody) {
+  FoldInput input = alike(3, 3, 2);
+  input.slots = {{0, 1, 2}};
+  input.crossings = {{0, 0, 1, 1}, {1, 0, 1, 1}, {2, 1, 1, 1}};
+  input.nonbinding = {true, true};
+  const Partition partition = fold(input);
+  EXPECT_THAT(partition.ranks.of, ElementsAre(0, 0, 0));
+  EXPECT_THAT(partition.communicators.of, ElementsAre(0, 0, 0));
+  EXPECT_THAT(partition.links.of, ElementsAre(0, 1));
+  EXPECT_TRUE(is_equitable(input, partition));
+  input.nonbinding.clear();
+  EXPECT_FALSE(is_equitable(input, partition));
+  input.nonbinding = {true, false};
+  EXPECT_EQ(fold(input).ranks.count(), 2);
+}
+
 TEST(Folding, MultiplicitiesAddUp) {
   FoldInput input = alike(2, 2, 2);
   input.slots = {{0, 1}};
