@@ -38,9 +38,9 @@ std::vector<std::string> read_recompute(const Reader& runs, std::string_view key
 std::optional<FrameworkRuns> read_framework_runs(const YamlNode& framework) {
   const YamlNode* stated = framework.find("runs");
   if (stated == nullptr) return {};
-  const Reader reader(
-      *stated, "runs",
-      {"zero", "sp", "recompute", "recompute_to_fit", "selective", "interleaves", "always_interleaves", "experts_split_like_tp"});
+  const Reader reader(*stated, "runs",
+                      {"zero", "sp", "recompute", "recompute_to_fit", "selective", "interleaves", "always_interleaves",
+                       "experts_split_like_tp", "low_precision_grad_dtype"});
   FrameworkRuns runs;
   list_at(reader, "zero");
   runs.zero = reader.integers("zero", {0, highest_zero});
@@ -53,6 +53,9 @@ std::optional<FrameworkRuns> read_framework_runs(const YamlNode& framework) {
   runs.interleaves = reader.boolean("interleaves", false);
   runs.always_interleaves = reader.boolean("always_interleaves", false);
   runs.experts_split_like_tp = reader.boolean("experts_split_like_tp", false);
+  if (reader.has("low_precision_grad_dtype"))
+    runs.low_precision_grad_dtype =
+        name_of(reader.choice<DType>("low_precision_grad_dtype", choices({DType::f32, DType::bf16, DType::f16})));
   runs.compiles = framework.find("compiled") != nullptr;
   return runs;
 }

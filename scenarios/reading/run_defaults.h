@@ -22,8 +22,9 @@ struct FrameworkRuns {
   std::string selective = "selective";        ///< `training.recompute` for what the framework calls selective
   bool interleaves = false;                   ///< has a schedule with several model chunks per stage
   bool always_interleaves = false;
-  bool experts_split_like_tp = false;  ///< a blank etp is tp
-  bool compiles = false;               ///< the preset says what torch.compile makes of it
+  bool experts_split_like_tp = false;    ///< a blank etp is tp
+  std::string low_precision_grad_dtype;  ///< `training.grad_dtype` of runs in fp8 or fp4; empty: the framework's own
+  bool compiles = false;                 ///< the preset says what torch.compile makes of it
 };
 
 /// The `runs` of a framework's preset, whose fields these are; nothing where it has none. Throws InputError.

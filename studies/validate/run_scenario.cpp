@@ -137,6 +137,7 @@ class ScenarioBuilder {
   /// What is published as a precision may name the recipe alone: nvfp4 is one of fp4.
   void put_precision() {
     const std::string name = row_.name("precision");
+    put_gradients(name);
     put_text({"precision", "training.precision"}, name == name_of(Recipe::nvfp4) ? std::string(name_of(DType::f4)) : name);
     put_text({"fp8_recipe", "training.recipe"}, row_.name("fp8_recipe"));
     for (const char* gather : {"fp8_param_gather", "fp4_param_gather"}) {
@@ -152,6 +153,13 @@ class ScenarioBuilder {
     put("training.first_last_layers_bf16", at_ends ? "bf16_layers_at_end" : "first_last_bf16", "true");
     put_text({"bf16_layers_at_start", "training.num_layers_at_start_in_bf16"}, row_.text("bf16_layers_at_start"));
     put_text({"bf16_layers_at_end", "training.num_layers_at_end_in_bf16"}, row_.text("bf16_layers_at_end"));
+  }
+
+  void put_gradients(const std::string& precision) {
+    if (row_.has("grad_dtype")) return put("training.grad_dtype", "grad_dtype", row_.name("grad_dtype"));
+    const bool is_low = precision.starts_with("fp8") || precision.starts_with("fp4") || precision == name_of(Recipe::nvfp4);
+    const std::string& usual = runs_of_framework(row_).low_precision_grad_dtype;
+    if (is_low && !usual.empty()) put("training.grad_dtype", "framework", usual);
   }
 
   void note(std::string sentence) { result_.notes.push_back(std::move(sentence)); }

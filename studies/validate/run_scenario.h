@@ -31,6 +31,7 @@ struct RunScenario {
 ///   fit, else the last stage has fewer, and if its chunks can't share them, the last chunk or chunks.
 /// - A blank schedule is 1f1b, or interleaved-1f1b where vpp is above 1. A blank etp is tp where the framework splits experts
 ///   like that, else 1.
+/// - Gradients of a run in fp8 or fp4 that does not say are in the type in which the framework's recipes have them.
 RunScenario scenario_of(const RunRow& row);
 
 /// Returns what the run's framework does where the run does not say; what a generic framework does where the run names none.

@@ -64,6 +64,7 @@ constexpr ColumnRule run_columns[] = {
     {"mtp_depth", CellKind::integer, 0, 64, "further tokens"},
     {.name = "precision"},
     {.name = "fp8_recipe"},
+    {.name = "grad_dtype"},
     {.name = "first_last_bf16", .kind = CellKind::flag},
     {.name = "fp8_param_gather", .kind = CellKind::flag},
     {.name = "fp4_param_gather", .kind = CellKind::flag},

@@ -106,6 +106,8 @@ TEST_F(PresetFiles, EveryFrameworkStatesWhatItsRunsDo) {
   const FrameworkRuns nemo = framework_runs(named("nemo"), "");
   EXPECT_THAT(nemo.recompute_to_fit, ElementsAre("selective", "full"));
   EXPECT_TRUE(nemo.experts_split_like_tp);  // from megatron-core
+  EXPECT_EQ(nemo.low_precision_grad_dtype, "bf16");
+  EXPECT_EQ(framework_runs(named("torchtitan"), "").low_precision_grad_dtype, "");
   EXPECT_FALSE(nemo.compiles);
   EXPECT_TRUE(framework_runs(named("torchtitan"), "").compiles);
 }
