@@ -107,7 +107,9 @@ class SimGridBackend final : public Backend {
   std::uint32_t lane_of(TaskId id) const;
   void begin_when_issued(TaskId id);
   void report(const Ending& ending);
-  bool has_ended(const Ending& ending);
+  Seconds end_of_flow(Seconds date) const;
+  /// Sets the date that is to be told of it.
+  bool has_ended(Ending& ending);
   void report_endings();
   Seconds next_date() const;
   void wake_for_next();
