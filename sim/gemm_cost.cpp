@@ -39,7 +39,8 @@ class Products {
     if (!is_tiled(device, types.operands))
       throw std::logic_error(device.name + " states no tiles for products in " + std::string(name_of(types.operands)));
     multiprocessors_ = device.multiprocessors;
-    flops_ = efficiency_.rate * product_peak(device, types.operands) / static_cast<double>(multiprocessors_);
+    const double rate = efficiency_.rate * (types.block_scaled ? efficiency_.block_scaled : 1);
+    flops_ = rate * product_peak(device, types.operands) / static_cast<double>(multiprocessors_);
     slowdown_ = clock == Clock::sustained ? efficiency_.sustained : 1;
     operand_ = types.operands;
     result_bytes_ = size_of(types.result) * (types.accumulate ? 2 : 1);
@@ -135,7 +136,9 @@ std::vector<GemmBatch> products_of(const TimedKernel& kernel) {
 }
 
 GemmTypes types_of(const TimedKernel& kernel) {
-  GemmTypes types{.operands = kernel.operands.at(0).dtype, .result = kernel.operands.at(2).dtype};
+  GemmTypes types{.operands = kernel.operands.at(0).dtype,
+                  .result = kernel.operands.at(2).dtype,
+                  .block_scaled = kernel.operands.at(0).scaling == Scaling::blocks_32};
   if (const auto* one = std::get_if<GemmAttributes>(&kernel.attributes)) types.accumulate = one->accumulate;
   if (const auto* grouped = std::get_if<GroupedGemmAttributes>(&kernel.attributes)) types.accumulate = grouped->accumulate;
   if (const auto* of_heads = std::get_if<HeadGemmAttributes>(&kernel.attributes)) types.accumulate = of_heads->transpose_a;

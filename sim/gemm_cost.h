@@ -19,7 +19,8 @@ struct GemmBatch {
 struct GemmTypes {
   DType operands = DType::bf16;
   DType result = DType::bf16;
-  bool accumulate = false;  ///< added to the result's old value, which is read
+  bool accumulate = false;    ///< added to the result's old value, which is read
+  bool block_scaled = false;  ///< operands have a scale for each 32 elements
 };
 
 /// A way to cut products: into tiles, and the depth k of each into equal parts.
@@ -35,7 +36,7 @@ struct GemmCut {
 //   tiles  = s * sum over products of ceil(m / a) ceil(n / b)
 //   waves  = ceil(tiles / S)                         a multiprocessor has one tile at a time; the last wave may be part empty
 //   depth  = k / s, rounded up to 128 bytes, the row of shared memory that a copy fills
-//   step   = max(2 a b / (rate * peak / S),          its products, or
+//   step   = max(2 a b / (rate * peak / S),          its products, by `block_scaled` slower where operands are, or
 //                (a + b) e / feed)                   the operands' way from L2 to the multiprocessor
 //   drain  = a b o S / store                         all multiprocessors write their results; half of it hides behind the next
 //                                                    wave's products, which the last wave does not have

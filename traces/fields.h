@@ -247,9 +247,10 @@ inline constexpr std::size_t newer_fields_of<Profile> = 1;
 template <>
 inline constexpr auto fields_of<GemmTile> = std::tuple{&GemmTile::m, &GemmTile::n};
 template <>
-inline constexpr auto fields_of<GemmEfficiency> = std::tuple{
-    &GemmEfficiency::rate,  &GemmEfficiency::sustained, &GemmEfficiency::feed,  &GemmEfficiency::store,  &GemmEfficiency::launch,
-    &GemmEfficiency::split, &GemmEfficiency::on_stream, &GemmEfficiency::tiles, &GemmEfficiency::assumed};
+inline constexpr auto fields_of<GemmEfficiency> =
+    std::tuple{&GemmEfficiency::rate,   &GemmEfficiency::sustained, &GemmEfficiency::feed,      &GemmEfficiency::store,
+               &GemmEfficiency::launch, &GemmEfficiency::split,     &GemmEfficiency::on_stream, &GemmEfficiency::block_scaled,
+               &GemmEfficiency::tiles,  &GemmEfficiency::assumed};
 template <>
 inline constexpr auto fields_of<AttentionPass> = std::tuple{&AttentionPass::rate, &AttentionPass::causal, &AttentionPass::tile};
 template <>

@@ -25,6 +25,7 @@ struct GemmEfficiency {
   Seconds launch = 0;           ///< fixed cost of one product
   Seconds split = 0;            ///< fixed cost of adding partial sums up
   Seconds on_stream = 0;        ///< what one of several streams adds to each of its products
+  double block_scaled = 1;      ///< share of `rate` that products keep whose operands have a scale for each 32 elements (mxfp8)
   std::vector<GemmTile> tiles;  ///< those that the library chooses from; none: the rate is all that is known
   double assumed = 0;           ///< standard error of ln(speed) where no product of the type was measured
   bool operator==(const GemmEfficiency&) const = default;

@@ -28,8 +28,9 @@ GemmTile tile_of(const YamlNode& node, const std::string& field) {
 }
 
 GemmEfficiency read_gemm(const YamlNode& node, const std::string& path) {
-  const Reader gemm(
-      node, path, {"rate", "sustained", "feed_GBps", "store_GBps", "launch_us", "split_us", "on_stream_us", "tiles", "assumed"});
+  const Reader gemm(node, path,
+                    {"rate", "sustained", "feed_GBps", "store_GBps", "launch_us", "split_us", "on_stream_us", "block_scaled",
+                     "tiles", "assumed"});
   GemmEfficiency efficiency{.rate = gemm.number("rate", share),
                             .sustained = gemm.number("sustained", share, 1),
                             .feed = gemm.number("feed_GBps", {1e-3, 1e9}) * giga,
@@ -37,6 +38,7 @@ GemmEfficiency read_gemm(const YamlNode& node, const std::string& path) {
                             .launch = gemm.number("launch_us", microseconds) * micro,
                             .split = gemm.number("split_us", microseconds) * micro,
                             .on_stream = gemm.number("on_stream_us", microseconds, 0) * micro,
+                            .block_scaled = gemm.number("block_scaled", share, 1),
                             .tiles = {},
                             .assumed = gemm.number("assumed", {0, 1}, 0)};
   for (const YamlNode& tile : gemm.child("tiles").items) efficiency.tiles.push_back(tile_of(tile, gemm.full_name("tiles")));

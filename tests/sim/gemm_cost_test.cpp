@@ -112,6 +112,23 @@ TEST(GemmTime, PowerSlowsProductsAndNothingElse) {
   EXPECT_DOUBLE_EQ(time_of(device, {1280, 1280, 4096}, 1, {}, Clock::burst), 5e-6 + tile_time(4096));
 }
 
+// The tensor cores read scales beside the operands; results, launch and what multiprocessors are fed with stay.
+TEST(GemmTime, ScalesOfBlocksSlowProductsDown) {
+  Device device = tiled_device();
+  const DType f8 = DType::f8;
+  device.peak[static_cast<std::size_t>(f8)] = device.peak[static_cast<std::size_t>(DType::bf16)];
+  device.efficiency.gemm[static_cast<std::size_t>(f8)] = gemm_of(device);
+  device.efficiency.gemm[static_cast<std::size_t>(f8)].block_scaled = 0.8;
+  const auto time_with = [&](Scaling scaling) {
+    return kernel_time(device,
+                       {OpKind::gemm,
+                        {{Shape(1280, 4096), f8, scaling}, {Shape(1280, 4096), f8, scaling}, {Shape(1280, 1280), DType::bf16}},
+                        GemmAttributes{.transpose_b = true}});
+  };
+  EXPECT_DOUBLE_EQ(time_with(Scaling::tensor), 5e-6 + tile_time(4096));
+  EXPECT_DOUBLE_EQ(time_with(Scaling::blocks_32), 5e-6 + tile_time(4096) / 0.8);
+}
+
 TEST(GemmTime, ExpertsShareOneKernelsWaves) {
   const Device device = tiled_device();
   TimedKernel grouped{OpKind::grouped_gemm,
