@@ -20,13 +20,13 @@ struct PathUse {
 /// Link l is full at most when all that it is crossed by uses `sum over paths p of times(l, p) * x(p) = capacity(l)`. If there
 /// are factors f of other links with
 ///
-///   sum over links n of f(n) * times(n, p) >= times(l, p) for each path p,   sum over links n of f(n) * capacity(n) <=
-///   capacity(l)
+///   sum over links n of f(n) * times(n, p) >= times(l, p)      for each path p
+///   sum over links n of f(n) * capacity(n) <= capacity(l)
 ///
 /// then the inequality of l follows from theirs for any number of flows on any of the paths. So the rates that are possible are
-/// the same without it, and so is the max-min fair one among them. Here each path is assigned to one link that it crosses, and a
-/// link takes the factor that the worst of its paths needs; where other factors alone would do, the link counts as one that
-/// binds. Links that were found not to bind vouch for no other.
+/// the same without it, and so is the max-min fair one among them. Here each path is assigned to one slower link that it
+/// crosses, and a link takes the factor that the worst of its paths needs; where other factors alone would do, the link counts
+/// as one that binds. Links that were found not to bind vouch for no other.
 std::vector<bool> nonbinding_links(const std::vector<BytesPerSecond>& capacities, const std::vector<PathUse>& uses);
 
 }  // namespace tandem
