@@ -272,11 +272,6 @@ bool FluidNetwork::is_flow(const CollectiveCost& cost, const Layout& layout) {
                                                            [](const Crossing& crossing) { return crossing.multiplicity > 0; });
 }
 
-void FluidNetwork::start(FlowId flow, std::size_t lane, const CollectiveCost& cost, const Layout& layout) {
-  start(flow, lane, cost.latency, static_cast<double>(cost.bytes_per_channel), layout.paths[cost.paths].crossings,
-        cost.rate_limit);
-}
-
 void FluidNetwork::start(FlowId id, std::size_t lane, Seconds latency, double bytes, std::span<const Crossing> crossings,
                          BytesPerSecond rate_limit) {
   Engine& engine = *engine_;

@@ -32,8 +32,6 @@ class FluidNetwork {
 
   /// A transfer of no bytes, or over no links, is no flow: it takes its latency alone.
   static bool is_flow(const CollectiveCost& cost, const Layout& layout);
-  void start(FlowId flow, std::size_t lane, const CollectiveCost& cost, const Layout& layout);
-
   /// `bytes` > 0 over at least one of the crossings of a path or hop of the communicators; `rate_limit` 0: none.
   void start(FlowId flow, std::size_t lane, Seconds latency, double bytes, std::span<const Crossing> crossings,
              BytesPerSecond rate_limit);
