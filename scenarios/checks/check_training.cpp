@@ -251,6 +251,23 @@ std::optional<Objection> find_attention_without_fp8(const Scenario& scenario) {
   return {};
 }
 
+// Megatron-Core's is a layer of Transformer Engine with weights of its own (core/transformer/mxfp8_output_proj.py).
+constexpr Rule head_in_fp8_is_cast{
+    .holds = [](const Scenario& s) { return !s.training.fp8_output_proj || s.training.recipe == Recipe::mxfp8; },
+    .objection = [](const Scenario& s) -> Objection {
+      const std::string found = s.training.casts() ? std::string("recipe ") + name_of(s.training.recipe)
+                                                   : "precision " + std::string(name_of(s.training.precision));
+      return {{"training.fp8_output_proj", s.training.casts() ? "training.recipe" : "training.precision"},
+              "fp8_output_proj with " + found + ", expected precision fp8 and recipe mxfp8, or false"};
+    }};
+
+constexpr Rule head_in_fp8_is_not_tied{
+    .holds = [](const Scenario& s) { return !s.training.fp8_output_proj || !s.model.tied_embeddings; },
+    .objection = [](const Scenario&) -> Objection {
+      return {{"training.fp8_output_proj", "model.tied_embeddings"},
+              "fp8_output_proj with tied_embeddings, whose table stays in bf16; expected one of the two"};
+    }};
+
 constexpr Rule layers_in_bf16_differ{
     .holds = [](const Scenario& s) { return !s.training.first_last_layers_bf16 || s.training.casts(); },
     .objection = [](const Scenario& s) -> Objection {
@@ -316,6 +333,8 @@ constexpr Rule rules_of_training[] = {recipes_are_of_the_precision,
                                       attention_in_fp8_is_cast,
                                       attention_in_fp8_scales_tensors,
                                       rule_of<find_attention_without_fp8>,
+                                      head_in_fp8_is_cast,
+                                      head_in_fp8_is_not_tied,
                                       layers_in_bf16_differ,
                                       delayed_scales_are_of_all_layers,
                                       maxima_are_of_delayed_scales,

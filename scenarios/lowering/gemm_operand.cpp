@@ -66,7 +66,8 @@ CastAttributes cast_attributes(const Context& context, OperandRole role, std::ve
 }
 
 bool is_cast(const Context& context, GemmMath math) {
-  return math == GemmMath::as_trained && context.scenario.casts_in(context.layer);
+  if (math == GemmMath::of_output_proj) return context.scenario.training.fp8_output_proj;
+  return context.scenario.casts_in(context.layer);
 }
 
 namespace {

@@ -4,10 +4,11 @@
 
 namespace tandem::scenarios {
 
-/// What a linear layer multiplies in. Everything outside of the layers' linear GEMMs stays in bf16 when training in fp8 or fp4.
+/// What a linear layer multiplies in. Everything outside of the layers' linear GEMMs stays in bf16 when training in fp8 or fp4,
+/// but for the LM head's with `training.fp8_output_proj`.
 enum class GemmMath {
   as_trained,
-  not_cast
+  of_output_proj
 };
 
 /// What an operand is, which says how it is cast.

@@ -94,7 +94,7 @@ LossParameters declare_loss(const Context& context, ChunkParameters& parameters,
 }
 
 void loss_of_normed(Context& context, Tape& tape, ParameterId head, BufferId normed, const LossTerm& term) {
-  const BufferId logits = column_parallel(context, tape, head, normed, "LM head", GemmMath::not_cast);
+  const BufferId logits = column_parallel(context, tape, head, normed, "LM head", GemmMath::of_output_proj);
   const BufferId scaled = scale_logits(context, tape, logits);
   cap_logits(context, tape, scaled);
   cross_entropy(context, tape, scaled, term);

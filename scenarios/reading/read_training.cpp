@@ -251,6 +251,7 @@ TrainingSpec read_training(const YamlNode& node) {
                          "fp8_param_gather",
                          "fp4_param_gather",
                          "fp8_attention",
+                         "fp8_output_proj",
                          "fp8_activation_input",
                          "framework",
                          "compiled",
@@ -290,6 +291,7 @@ TrainingSpec read_training(const YamlNode& node) {
   spec.param_gather = read_param_gather(training, "fp8_param_gather", DType::f8, spec.precision) ||
                       read_param_gather(training, "fp4_param_gather", DType::f4, spec.precision);
   spec.fp8_attention = training.boolean("fp8_attention", false);
+  spec.fp8_output_proj = training.boolean("fp8_output_proj", false);
   spec.fp8_activation_input = training.boolean("fp8_activation_input", false);
   spec.schedule = read_schedule(training);
   spec.recompute = read_recompute(training);
@@ -382,6 +384,7 @@ YamlNode write_training(const TrainingSpec& training) {
   if (training.master_dtype != DType::f32) put(node, "master_dtype", name_of(training.master_dtype));
   if (training.param_gather) put(node, training.precision == DType::f4 ? "fp4_param_gather" : "fp8_param_gather", true);
   if (training.fp8_attention) put(node, "fp8_attention", true);
+  if (training.fp8_output_proj) put(node, "fp8_output_proj", true);
   if (training.fp8_activation_input) put(node, "fp8_activation_input", true);
   put(node, "schedule", name_of(training.schedule));
   put(node, "recompute", recompute_node(training.recompute));

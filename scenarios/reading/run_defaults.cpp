@@ -6,6 +6,7 @@
 #include "runtime/dag/software.h"
 #include "scenarios/reading/presets.h"
 #include "scenarios/reading/reader.h"
+#include "scenarios/spec/names.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -40,7 +41,7 @@ std::optional<FrameworkRuns> read_framework_runs(const YamlNode& framework) {
   if (stated == nullptr) return {};
   const Reader reader(*stated, "runs",
                       {"zero", "sp", "recompute", "recompute_to_fit", "selective", "interleaves", "always_interleaves",
-                       "experts_split_like_tp", "low_precision_grad_dtype"});
+                       "experts_split_like_tp", "low_precision_grad_dtype", "rack_dispatcher"});
   FrameworkRuns runs;
   list_at(reader, "zero");
   runs.zero = reader.integers("zero", {0, highest_zero});
@@ -56,6 +57,8 @@ std::optional<FrameworkRuns> read_framework_runs(const YamlNode& framework) {
   if (reader.has("low_precision_grad_dtype"))
     runs.low_precision_grad_dtype =
         name_of(reader.choice<DType>("low_precision_grad_dtype", choices({DType::f32, DType::bf16, DType::f16})));
+  if (reader.has("rack_dispatcher"))
+    runs.rack_dispatcher = name_in(dispatcher_names, reader.choice<Dispatcher>("rack_dispatcher", choices(dispatcher_names)));
   runs.compiles = framework.find("compiled") != nullptr;
   return runs;
 }

@@ -24,7 +24,8 @@ struct FrameworkRuns {
   bool always_interleaves = false;
   bool experts_split_like_tp = false;    ///< a blank etp is tp
   std::string low_precision_grad_dtype;  ///< `training.grad_dtype` of runs in fp8 or fp4; empty: the framework's own
-  bool compiles = false;                 ///< the preset says what torch.compile makes of it
+  std::string rack_dispatcher;  ///< `parallelism.dispatcher` of runs on racks, whose NVLink joins several hosts; empty: NCCL's
+  bool compiles = false;        ///< the preset says what torch.compile makes of it
 };
 
 /// The `runs` of a framework's preset, whose fields these are; nothing where it has none. Throws InputError.

@@ -629,6 +629,7 @@ struct TrainingSpec {
   /// `fp8_param_gather` and `fp4_param_gather`.
   bool param_gather = false;
   bool fp8_attention = false;         ///< attention's products have operands in fp8, in layers that cast
+  bool fp8_output_proj = false;       ///< so has the LM head's
   bool fp8_activation_input = false;  ///< what the MLPs' activation functions read is kept for the backward in fp8
   bool overlap_dp = true;
   bool overlap_tp = false;

@@ -44,10 +44,15 @@ Scenario small(const Scenario& scenario, const LayerClass& kind, bool split) {
   t.first_last_layers_bf16 = false;
   t.fp8_attention = t.fp8_attention && kind.cast;
   t.param_gather = t.param_gather && kind.cast;
-  if (!kind.cast) t.precision = t.storage();
-  t.recipe = kind.cast ? t.recipe : usual_recipe(t.precision);
+  if (!kind.cast && t.fp8_output_proj) {  // the head is
+    t.first_last_layers_bf16 = true;
+    t.num_layers_at_start_in_bf16 = s.model.layers;
+  } else if (!kind.cast) {
+    t.precision = t.storage();
+    t.recipe = usual_recipe(t.precision);
+  }
   // What is cast is weights, too, once in a step: the second micro-batch shows what every one takes.
-  const std::int64_t micro_batches = kind.cast ? 2 : 1;
+  const std::int64_t micro_batches = t.casts() ? 2 : 1;
   t.global_batch = p.data_replicas() * t.micro_batch * micro_batches;
   t.schedule = split ? ScheduleKind::zero_bubble_h1 : ScheduleKind::one_f_one_b;
   t.recompute.every = kind.recomputed ? 1 : 0;
@@ -295,6 +300,7 @@ PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerClass& kin
           .recipe = t.recipe,
           .param_gather = t.param_gather,
           .fp8_attention = t.fp8_attention,
+          .fp8_output_proj = t.fp8_output_proj,
           .fp8_activation_input = t.fp8_activation_input,
           .attention = t.attention,
           .grad_compression = t.grad_compression,

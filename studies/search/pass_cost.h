@@ -131,7 +131,7 @@ class PassCosts {
     OptimizerKind optimizer;
     DType precision, grad_dtype, moment_dtype, second_moment_dtype, master_dtype;
     Recipe recipe;
-    bool param_gather, fp8_attention, fp8_activation_input;
+    bool param_gather, fp8_attention, fp8_output_proj, fp8_activation_input;
     std::optional<AttentionKernel> attention;
     std::int64_t grad_compression, recompute_segment;
     bool overlaps_dp, overlaps_tp, overlaps_ep, gates_at_experts;

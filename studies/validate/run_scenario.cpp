@@ -51,6 +51,7 @@ constexpr Field flags[] = {
     {"overlap_pp", "training.overlap.pp"},
     {"overlap_ep", "training.overlap.ep"},
     {"fp8_dpa", "training.fp8_attention"},
+    {"fp8_output_proj", "training.fp8_output_proj"},
 };
 
 constexpr Field shape[] = {
@@ -73,6 +74,8 @@ constexpr std::string_view modules[][2] = {
     {"mla-up", "mla-up"},
     {"mla_up_proj", "mla-up"},
 };
+
+constexpr std::int64_t most_gpus_of_a_host = 8;
 
 /// 0 where no whole number stands there.
 std::int64_t size_at(const YamlNode& document, std::string_view path) {
@@ -169,7 +172,9 @@ class ScenarioBuilder {
       throw InputError(row_.place("gpu"),
                        "the GPU is blank, expected one of the presets: " + joined(preset_names(PresetKind::gpu)));
     const YamlNode gpu = preset_at(row_, "gpu");
-    put_node("cluster.preset", "gpu", pod_of_gpu(gpu, ""));
+    const YamlNode pod = pod_of_gpu(gpu, "");
+    is_on_racks_ = size_at(preset_fields(PresetKind::cluster, pod, ""), "gpus_per_node") > most_gpus_of_a_host;
+    put_node("cluster.preset", "gpu", pod);
     put_node("cluster.gpu", "gpu", gpu);
   }
 
@@ -211,13 +216,18 @@ class ScenarioBuilder {
     else if (row_.has(name_of(Axis::tp)) && row_.integer(name_of(Axis::ep)).value_or(1) > 1 &&
              runs_of_framework(row_).experts_split_like_tp)
       put("parallelism.etp", "etp", row_.text(name_of(Axis::tp)));
-    if (row_.integer(name_of(Axis::ep)).value_or(1) > 1)
-      put_text({"dispatcher", "parallelism.dispatcher"}, row_.name("dispatcher"));
+    if (row_.integer(name_of(Axis::ep)).value_or(1) > 1) put_dispatcher();
     if (row_.integer(name_of(Axis::tp)).value_or(1) == 1) return;
     if (row_.flag("sp").value_or(true) || !row_.flag("overlap_tp").value_or(false))
       put_flag({"overlap_tp", "training.overlap.tp"});
     else
       note("overlap_tp 1 is not simulated: without sequence parallelism there is nothing to split");
+  }
+
+  void put_dispatcher() {
+    if (row_.has("dispatcher")) return put("parallelism.dispatcher", "dispatcher", row_.name("dispatcher"));
+    const std::string& usual = runs_of_framework(row_).rack_dispatcher;
+    if (is_on_racks_ && !usual.empty()) put("parallelism.dispatcher", "framework", usual);
   }
 
   void put_training() {
@@ -342,6 +352,7 @@ class ScenarioBuilder {
   const RunRow& row_;
   YamlNode document_;
   RunScenario result_;
+  bool is_on_racks_ = false;
 };
 
 }  // namespace

@@ -69,6 +69,7 @@ constexpr ColumnRule run_columns[] = {
     {.name = "fp8_param_gather", .kind = CellKind::flag},
     {.name = "fp4_param_gather", .kind = CellKind::flag},
     {.name = "fp8_dpa", .kind = CellKind::flag},
+    {.name = "fp8_output_proj", .kind = CellKind::flag},
     {"bf16_layers_at_start", CellKind::integer, 0, max_layers, "layers"},
     {"bf16_layers_at_end", CellKind::integer, 0, max_layers, "layers"},
     {.name = "cuda_graph"},

@@ -357,6 +357,37 @@ TEST(AttentionInFp8, CastsItsOperandsOnce) {
   EXPECT_EQ(casts("training.fp8_attention=true"), casts("") + 4 * 4 * 8);
 }
 
+class Fp8OutputProjection : public testing::TestWithParam<const char*> {};
+
+constexpr const char* cast_head = "training.recipe=mxfp8 training.fp8_output_proj=true ";
+
+TEST_P(Fp8OutputProjection, ShardedStepIsTheUnshardedStep) {
+  EXPECT_LT(largest_difference(tiny_fp8(std::string(cast_head) + GetParam())), 1e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Meshes, Fp8OutputProjection,
+                         testing::Values("parallelism.tp=2 parallelism.sp=true parallelism.pp=2",
+                                         "parallelism.tp=2 parallelism.dp=2 parallelism.zero=3",
+                                         "model.mtp_depth=1 parallelism.pp=2 parallelism.zero=1 training.fp8_param_gather=true",
+                                         "training.first_last_layers_bf16=true parallelism.dp=2"));
+
+// The head's operands are cast once: its weight in a step, its input and the logits' gradient for each of eight micro-batches.
+TEST(OutputProjectionInFp8, MultipliesWhatIsCast) {
+  std::map<bool, std::ptrdiff_t> casts;
+  for (const bool in_fp8 : {false, true}) {
+    const Dag dag = lowered(tiny_fp8("training.recipe=mxfp8" + std::string(in_fp8 ? " training.fp8_output_proj=true" : "")));
+    casts[in_fp8] = std::ranges::count(dag.tasks, OpKind::cast, &Task::op);
+    std::ptrdiff_t products = 0;
+    for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+      if (dag.tasks[id].op != OpKind::gemm || dag.name_of_task(id) != "LM head") continue;
+      EXPECT_EQ(cost_of(dag, id).math, in_fp8 ? DType::f8 : DType::bf16);
+      ++products;
+    }
+    EXPECT_EQ(products, 3 * 8);
+  }
+  EXPECT_EQ(casts[true], casts[false] + 1 + 2 * 8);
+}
+
 // Of each recipe, for the MLP's first product [96, 32] of 16 tokens: a tensor of n numbers has n bytes and its scales.
 TEST(Fp8Step, RecipesHaveTheirScales) {
   const auto bytes_of_scales = [](const std::string& recipe, const std::string& phase_of) {

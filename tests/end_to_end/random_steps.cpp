@@ -399,6 +399,7 @@ class StepDraw {
     }
     if (precision == "fp8") recipe = set("training.recipe", {"delayed", "current", "blockwise", "mxfp8"});
     if (recipe != "delayed") set("training.first_last_layers_bf16", {"", "", "true"});
+    if (recipe == "mxfp8" && !is("model.tied_embeddings=true")) set("training.fp8_output_proj", {"", "true"});
     if (recipe != "blockwise" && !is("training.attention=unfused")) set("training.fp8_attention", {"", "true"});
     if ((is("parallelism.zero=1") || is("parallelism.zero=2")) && !local_)
       set("training." + precision + "_param_gather", {"", "true", "true"});

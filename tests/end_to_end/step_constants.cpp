@@ -31,6 +31,8 @@ bool multiplies_in(const Scenario& scenario, DType type) {
   return type == training.storage() || type == training.precision;
 }
 
+bool has_scales_of_blocks(const Scenario& scenario) { return scenario.training.recipe == Recipe::mxfp8; }
+
 bool issues_experts_one_by_one(const Scenario& scenario) {
   return scenario.model.moe.experts > 0 && std::ranges::count(scenario.software.kernel_per_expert, OpKind::grouped_gemm) > 0;
 }
@@ -72,6 +74,8 @@ std::vector<StepConstant> step_constants() {
       all.push_back(of_products(generation, "feed", type, &GemmEfficiency::feed, true));
       all.push_back(of_products(generation, "on stream", type, &GemmEfficiency::on_stream, false, issues_experts_one_by_one));
     }
+    all.push_back(
+        of_products(generation, "with scales of blocks", DType::f8, &GemmEfficiency::block_scaled, true, has_scales_of_blocks));
     all.push_back(of_gpu(generation, "attention sustained",
                          [](Device& gpu, double times) { return scaled(gpu.efficiency.attention_sustained, times); }));
     all.push_back(of_gpu(generation, "attention forward", [](Device& gpu, double times) {
@@ -81,6 +85,8 @@ std::vector<StepConstant> step_constants() {
       return scale_attention(gpu.efficiency.attention[static_cast<std::size_t>(gpu.efficiency.attention_kernel)].backward, times);
     }));
     all.push_back(of_gpu(generation, "memory", [](Device& gpu, double times) { return scaled(gpu.efficiency.memory, times); }));
+    all.push_back(of_gpu(generation, "memory by element",
+                         [](Device& gpu, double times) { return scaled(gpu.efficiency.by_element, times); }));
     all.push_back(of_gpu(
         generation, "launch", [](Device& gpu, double times) { return scaled(gpu.efficiency.launch, times); }, false));
   }

@@ -219,6 +219,7 @@ std::vector<std::string> random_options(std::mt19937& random) {
       {"training.fp8_activation_input=", "training.fp8_activation_input=true"},
       {"training.fp8_param_gather=", "training.fp8_param_gather=true"},
       {"training.fp8_attention=", "training.fp8_attention=true"},
+      {"training.fp8_output_proj=", "training.fp8_output_proj=true"},
       {"training.attention=", "training.attention=cudnn", "training.attention=flash-2", "training.attention=flash-3",
        "training.attention=unfused"},
       {"parallelism.expert_axis=folded", "parallelism.expert_axis=own"},

@@ -108,6 +108,8 @@ TEST_F(PresetFiles, EveryFrameworkStatesWhatItsRunsDo) {
   EXPECT_TRUE(nemo.experts_split_like_tp);  // from megatron-core
   EXPECT_EQ(nemo.low_precision_grad_dtype, "bf16");
   EXPECT_EQ(framework_runs(named("torchtitan"), "").low_precision_grad_dtype, "");
+  EXPECT_EQ(nemo.rack_dispatcher, "nccl");
+  EXPECT_EQ(framework_runs(named("megatron-core"), "").rack_dispatcher, "hybridep");
   EXPECT_FALSE(nemo.compiles);
   EXPECT_TRUE(framework_runs(named("torchtitan"), "").compiles);
 }

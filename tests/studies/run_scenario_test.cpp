@@ -36,5 +36,26 @@ TEST(RunScenario, HasGradientsAsTheRunSaysOrAsRecipesOfItsFrameworkHaveThem) {
   }
 }
 
+Dispatcher dispatcher_of(const std::string& gpu, const std::string& framework, const std::string& cell) {
+  const RunRow row = load_runs(RunsTable({tiny_run({{"gpu", gpu},
+                                                    {"framework", framework},
+                                                    {"dispatcher", cell},
+                                                    {"experts", "8"},
+                                                    {"top_k", "2"},
+                                                    {"moe_ffn", "256"},
+                                                    {"ep", "2"}})})
+                                   .file())
+                         .rows.front();
+  return scenario_of(row).scenario.parallelism.dispatcher;
+}
+
+TEST(RunScenario, HasTheDispatcherOfItsCellOrOnARackThatOfItsFramework) {
+  EXPECT_EQ(dispatcher_of("gb200", "megatron-core", ""), Dispatcher::hybridep);
+  EXPECT_EQ(dispatcher_of("gb200", "megatron-core", "nccl"), Dispatcher::nccl);
+  EXPECT_EQ(dispatcher_of("b200", "megatron-core", ""), Dispatcher::nccl);
+  EXPECT_EQ(dispatcher_of("b200", "megatron-core", "hybridep"), Dispatcher::hybridep);
+  EXPECT_EQ(dispatcher_of("gb200", "nemo", ""), Dispatcher::nccl);
+}
+
 }  // namespace
 }  // namespace tandem::studies::run_scenario_test

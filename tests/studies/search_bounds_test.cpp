@@ -171,6 +171,17 @@ training: {sequence: 4096, micro_batch: 1, global_batch: 32, precision: fp4, fp4
                      40, 4, 0.8, 0.6);  // embedding and head count as if in fp4, too
 }
 
+TEST(SearchBounds, HoldWithTheHeadInFp8BesideLayersInBf16) {
+  expect_bounds_hold(R"(
+model: {preset: llama3-8b, layers: 8}
+cluster: {preset: dgx-b200, gpus: 16}
+parallelism: {tp: 1, dp: 16}
+training: {sequence: 4096, micro_batch: 1, global_batch: 32, precision: fp8, recipe: mxfp8, fp8_output_proj: true,
+           first_last_layers_bf16: true, framework: megatron-core}
+)",
+                     24, 4, 0.8, 0.75);
+}
+
 TEST(SearchBounds, HoldForOtherOrdersFrameworksAndUnevenStages) {
   expect_bounds_hold(R"(
 model: {preset: llama3-8b, layers: 13}

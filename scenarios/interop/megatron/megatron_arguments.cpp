@@ -436,6 +436,7 @@ class ArgumentsWriter {
     if (t_.param_gather) flag(t_.precision == DType::f4 ? "fp4-param-gather" : "fp8-param-gather", true);
     flag("reuse-grad-buf-for-mxfp8-param-ag", t_.param_gather && t_.recipe == Recipe::mxfp8);
     flag("fp8-dot-product-attention", t_.fp8_attention);
+    flag("fp8-output-proj", t_.fp8_output_proj);
     if (fuses_cross_entropy_) {
       flag("cross-entropy-loss-fusion");
       add("cross-entropy-fusion-impl", "te");

@@ -127,6 +127,7 @@ class BridgeWriter {
     if (arguments_.has("pipeline-model-parallel-layout"))
       add("pipeline_model_parallel_layout", quoted(value("pipeline-model-parallel-layout")));
     recompute();
+    flag("fp8_output_proj", "fp8-output-proj");
     if (arguments_.has("cuda-graph-impl")) {
       add("cuda_graph_impl", value("cuda-graph-impl"));
       add("cuda_graph_scope", listed(arguments_.values("cuda-graph-scope")));

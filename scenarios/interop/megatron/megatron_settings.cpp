@@ -310,6 +310,7 @@ void MegatronSettings::take_precision(std::span<const std::string> sections, con
   const std::string first = stated("num_layers_at_start_in_bf16"), last = stated("num_layers_at_end_in_bf16");
   const std::string gathers8 = stated("fp8_param_gather"), gathers4 = stated("fp4_param_gather");
   const std::string products = stated("fp8_dot_product_attention"), inputs = stated("activation_func_fp8_input_store");
+  const std::string head = stated("fp8_output_proj");
   const std::string maxima = stated("tp_only_amax_red");
   const std::string reused = stated("reuse_grad_buf_for_mxfp8_param_ag");
   const bool half = is_on(fp16) && !is_on(bf16);
@@ -325,6 +326,7 @@ void MegatronSettings::take_precision(std::span<const std::string> sections, con
     set("fp8-recipe", {fp8_recipe.empty() ? default_recipe : tree_.text(fp8_recipe, "")}, fp8_recipe.empty() ? fp8 : fp8_recipe);
     flag("fp8-param-gather", gathers8, is_on(gathers8));
     flag("fp8-dot-product-attention", products, is_on(products));
+    flag("fp8-output-proj", head, is_on(head));
     flag("tp-only-amax-red", maxima, is_on(maxima));
   }
   if (is_on(fp4)) {

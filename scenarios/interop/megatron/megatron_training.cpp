@@ -58,6 +58,8 @@ void MegatronReader::precision(YamlNode& node) {
       put(node, fp4 ? "fp4_param_gather" : "fp8_param_gather", true, arguments_.place(gather));
   arguments_.has("reuse-grad-buf-for-mxfp8-param-ag");  // which follows
   set(node, "fp8_attention", "fp8-dot-product-attention");
+  if (const bool cast = arguments_.has("fp8-output-proj"); cast && fp8 && fp8_recipe() == name_of(Recipe::mxfp8))
+    put(node, "fp8_output_proj", true, arguments_.place("fp8-output-proj"));
   if (const bool within = arguments_.has("tp-only-amax-red"); within && fp8 && fp8_recipe() == name_of(Recipe::delayed))
     put(node, "tp_only_amax_red", true, arguments_.place("tp-only-amax-red"));
   set(node, "fp8_activation_input", "activation-func-fp8-input-store");

@@ -237,6 +237,7 @@ class JobWriter {
     if (t_.param_gather)
       lose(t_.precision == DType::f4 ? "training.fp4_param_gather" : "training.fp8_param_gather", "it needs ZeRO-3 there");
     if (t_.fp8_attention) lose("training.fp8_attention", "attention computes in bfloat16");
+    if (t_.fp8_output_proj) lose("training.fp8_output_proj", "its converters pass over the LM head");
     if (t_.fp8_activation_input) lose("training.fp8_activation_input", "activations are kept as they are");
     if (t_.overlap_ep) lose("training.overlap.ep", "experts' exchanges are waited for");
     if (t_.gates_at_experts && model_.moe.experts > 0)
