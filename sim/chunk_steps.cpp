@@ -114,7 +114,8 @@ ChunkSteps chunk_steps(OpKind kind, Bytes bytes, std::size_t members, const Layo
     steps.shift = 1;
     link_hops(steps);
   } else {
-    const Bytes of_pair = kind == OpKind::all_to_all ? divide_up(bytes, n) : bytes;
+    const bool to_all = kind == OpKind::all_to_all || kind == OpKind::all_gather;
+    const Bytes of_pair = to_all ? divide_up(bytes, n) : bytes;
     steps.bytes = shape == AlgorithmTraits::Steps::ring ? divide_up(of_pair * (n - 1), channels) : of_pair;
   }
   if (cost.protocol != Protocol::simple)

@@ -107,6 +107,9 @@ CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, co
     case OpKind::all_reduce:
       return tuned ? nccl_choice(kind, bytes, members, layout, architecture) : all_reduce(bytes, n, layout);
     case OpKind::all_gather:
+      if (layout.paths.front().algorithm == Algorithm::direct)  // a kernel that writes to all others
+        return at_once(scaled_up(bytes, n - 1, n * channels), layout, hop);
+      [[fallthrough]];
     case OpKind::reduce_scatter:
       return tuned ? nccl_choice(kind, bytes, members, layout, architecture) : ring(1, bytes, n, layout);
     case OpKind::barrier:

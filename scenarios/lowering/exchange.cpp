@@ -61,6 +61,15 @@ Rows exchange(Context& context, const Rows& sent, Way way, const std::string& na
   return arrived;
 }
 
+void gather_routing(Context& context, BufferId gates) {
+  if (context.communicator(Slot::routing) == no_id) return;
+  const MoeSpec& moe = context.scenario.model.moe;
+  const std::int64_t chosen = context.shape_of(gates).elements(), ranks = context.scenario.parallelism.ep;
+  const BufferId all = context.gathered(Shape(ranks * chosen), context.type_of(gates));
+  context.collective(OpKind::all_gather, Slot::routing, Stream::ep, "routing", gates, all, Reduction::sum,
+                     ranks * chosen / moe.top_k * moe.experts);
+}
+
 OpAttributes at_exchange(const Context& context) {
   if (!uses_deepep(context)) return {};
   return FusedAttributes{};

@@ -33,6 +33,11 @@ std::string gates_of(const std::string& name);
 /// HybridEP there, too, which sends a number for each expert of a node (csrc/hybrid_ep/hybrid_ep.cu, expert_output_prob).
 Rows exchange(Context& context, const Rows& sent, Way way, const std::string& name);
 
+/// With HybridEP, gathers from all ranks what their tokens chose, before they are sent: a byte for each token and expert
+/// (deepseek-ai/DeepEP, deep_ep/hybrid_ep_buffer.py, global_routing_map). `gates` [tokens, top_k] travel in its place where the
+/// step is executed, and nobody reads them.
+void gather_routing(Context& context, BufferId gates);
+
 /// Returns the attributes of the kernels between a token and its rows.
 OpAttributes at_exchange(const Context& context);
 

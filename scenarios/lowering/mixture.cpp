@@ -83,6 +83,7 @@ BufferId weighted_at_experts(Context& context, Tape& tape, const MlpParameters& 
 
 BufferId routed_experts(Context& context, Tape& tape, const MixtureParameters& weights, BufferId x) {
   const Routed routed = route(context, weights.router, own_tokens(context, x));
+  gather_routing(context, routed.gates);
   const auto weighted = context.scenario.training.gates_at_experts ? weighted_at_experts : weighted_on_return;
   const auto gradients = std::make_shared<BufferId>(no_id);
   Tape down, inner;

@@ -47,6 +47,11 @@ bool carries_few_numbers(Slot slot) {
   }
 }
 
+/// In a node HybridEP's own kernel writes to all others (csrc/hybrid_ep/extension/allgather.cu); over nodes it has NCCL gather.
+bool gathers_directly(const Cluster& cluster, const std::vector<std::uint32_t>& gpus) {
+  return std::ranges::all_of(gpus, [&](std::uint32_t gpu) { return cluster.node_of(gpu) == cluster.node_of(gpus.front()); });
+}
+
 Layout lay_experts(const Scenario& scenario, const Cluster& cluster, const std::vector<std::uint32_t>& gpus, Detail detail) {
   const Dispatcher dispatcher = scenario.parallelism.dispatcher;
   const Algorithm kernels = dispatcher == Dispatcher::hybridep ? Algorithm::hybridep : Algorithm::deepep;
@@ -62,6 +67,7 @@ Layout lay_communicator(const Scenario& scenario, const Cluster& cluster, Slot o
   const Slot slot = context_group_of(of_rank).first;
   if (is_pair(slot)) return lay_pair(cluster, gpus.front(), gpus.back(), detail);
   if (slot == Slot::expert) return lay_experts(scenario, cluster, gpus, detail);
+  if (slot == Slot::routing && gathers_directly(cluster, gpus)) return lay_exchange(cluster, gpus, detail);
   if (slot == Slot::data_exchange || slot == Slot::expert_data_exchange || slot == Slot::context_exchange ||
       slot == Slot::context_heads)
     return lay_exchange(cluster, gpus, detail);
@@ -172,6 +178,7 @@ class Surveyor {
         return all;
       };
       groups(slot, members);
+      if (slot == Slot::expert && scenario_.parallelism.dispatcher == Dispatcher::hybridep) groups(Slot::routing, members);
       if (slot == Slot::expert_data && exchanges_gradients()) groups(Slot::expert_data_exchange, members);
     }
   }

@@ -57,6 +57,8 @@ Family describe(Slot slot) {
       return {"cp ring", Axis::cp};
     case Slot::expert:
       return {name_of(Axis::ep), Axis::ep};
+    case Slot::routing:
+      return {"routing", Axis::ep};
     case Slot::expert_tensor:
       return {"etp", Axis::tp};
     case Slot::expert_data:

@@ -33,6 +33,7 @@ enum class Slot : std::uint8_t {
   receive_context,
   context_exchange,  ///< `context` for the heads of layers with a state, which go from each rank to each
   expert,            ///< ranks that share a layer's experts out among them: dispatch and combine
+  routing,           ///< the same, where each gathers what all of them chose before they send (HybridEP)
   expert_tensor,     ///< ranks that share every expert's matrices out among them
   expert_data,       ///< the same for those with the same experts
   expert_data_exchange,

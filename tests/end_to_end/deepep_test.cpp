@@ -112,6 +112,34 @@ TEST(HybridEpStep, SendsAGateForEachExpertOfANodeWithEachTokenToTheExperts) {
   }
 }
 
+// Four ranks of 16 tokens and 8 experts: once for each of two layers, micro-batch and class of ranks, before the tokens go.
+TEST(HybridEpStep, GathersWhatAllRanksChoseBeforeTheyDispatch) {
+  const Scenario scenario = with_experts("parallelism.dp=4 parallelism.ep=4 parallelism.dispatcher=hybridep");
+  const Dag dag = lower(scenario, make_world(scenario, true));
+  const Timeline timeline = simulate(dag).timeline;
+  const std::int64_t tokens = scenario.training.sequence * scenario.training.micro_batch;
+  std::ptrdiff_t gathers = 0, dispatches = 0;
+  Seconds gathered = -1;
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    const Task& task = dag.tasks[id];
+    if (task.stream != Stream::ep || task.phase != Phase::forward || dag.groups[task.group].bytes == 0) continue;
+    if (task.op == OpKind::all_gather) {
+      EXPECT_EQ(dag.groups[task.group].bytes, 4 * tokens * 8);
+      gathered = timeline.end[id];
+      ++gathers;
+    } else if (dag.name_of_task(id) == "dispatch") {
+      EXPECT_GE(timeline.start[id], gathered);
+      gathered = std::numeric_limits<double>::infinity();  // of each dispatch its own
+      ++dispatches;
+    }
+  }
+  EXPECT_GT(gathers, 0);
+  EXPECT_EQ(gathers, dispatches);
+  const Dag deepep = lowered("parallelism.dispatcher=deepep");
+  EXPECT_EQ(
+      std::ranges::count_if(deepep.tasks, [](const Task& t) { return t.stream == Stream::ep && t.op == OpKind::all_gather; }), 0);
+}
+
 TEST(HybridEpStep, MakesTheCpuWaitForTheTokens) {
   EXPECT_NEAR(least_delay_after_dispatch("hybridep"), 50e-6, 1e-9);
   EXPECT_LT(least_delay_after_dispatch("deepep"), 49e-6);
