@@ -66,6 +66,7 @@ TEST_F(Parallel, ThrowsWhatTheLowestNumberThrewWhenAllIsDone) {
   EXPECT_EQ(sum, 99 * 100 / 2);
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which take address space themselves
 TEST_F(Parallel, DoesTheWorkWhereTheSystemGivesNoThreads) {
   const auto work_without_threads = [] {
     limit_threads(4);
@@ -77,6 +78,7 @@ TEST_F(Parallel, DoesTheWorkWhereTheSystemGivesNoThreads) {
   };
   EXPECT_EXIT(work_without_threads(), testing::ExitedWithCode(0), "");
 }
+#endif
 
 TEST_F(Parallel, JoinsWhatIsMadeInOrderAndOneAtATime) {
   for (const std::size_t threads : {1, 2, 5}) {
