@@ -150,6 +150,13 @@ Seconds idle_time(const CollectiveCost& cost, const Paths& paths) {
   return cost.latency + static_cast<double>(cost.bytes_per_channel) / paths.slowest;
 }
 
+/// Whether a kernel of DeepEP or HybridEP carries it, and none of NCCL's.
+bool is_of_deepep(OpKind kind, const Layout& layout) {
+  const Algorithm algorithm = layout.paths.front().algorithm;
+  return (kind == OpKind::all_to_all && sends_tokens_once(algorithm)) ||
+         (kind == OpKind::all_gather && algorithm == Algorithm::direct);
+}
+
 /// Makes the collective take `times` as long, by that many times the latency and the bytes.
 void stretch(CollectiveCost& cost, double times) {
   cost.stretch = times;
@@ -161,8 +168,7 @@ void stretch(CollectiveCost& cost, double times) {
 
 CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout, const Device& device) {
   CollectiveCost cost = collective_cost(kind, bytes, members, layout, device.architecture);
-  if (device.collectives.empty() || (kind == OpKind::all_to_all && sends_tokens_once(layout.paths.front().algorithm)))
-    return cost;
+  if (device.collectives.empty() || is_of_deepep(kind, layout)) return cost;
   const auto modelled = [&](Bytes of) {
     const CollectiveCost model = collective_cost(kind, of, members, layout, device.architecture);
     return idle_time(model, layout.paths[model.paths]);

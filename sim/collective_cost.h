@@ -42,7 +42,8 @@ struct CollectiveCost {
 ///   broadcast, reduce, send, copy   bytes   barrier   nothing
 ///
 /// DeepEP and HybridEP send less than that in an all-to-all, see `lay_token_dispatch`. An all-to-all of 0 bytes is one whose data
-/// another one carries (gates, in their kernels beside their rows): it takes no time.
+/// another one carries (gates, in their kernels beside their rows): it takes no time. An all-gather over direct messages is a
+/// kernel of HybridEP's that writes to all others.
 ///
 /// The latency of rings is that of ring_latency.h.
 ///

@@ -25,5 +25,16 @@ TEST(HybridEpCost, HasSharesOfItsOwn) {
   EXPECT_DOUBLE_EQ(cost.rate_limit, 0.94 * 40e9);
 }
 
+// Each of four writes its quarter to three others, over 3 channels to each: as much as in an all-to-all of the same bytes.
+TEST(HybridEpCost, OfWhatItGathersInANodeIsThatOfMessagesToAllOthers) {
+  Layout layout{.nodes = 1, .intra_latency = 3e-6};
+  layout.paths = {{.algorithm = Algorithm::direct, .channels = 3, .bandwidth = 40e9, .in_node = 40e9, .slowest = 40e9}};
+  const CollectiveCost gather = collective_cost(OpKind::all_gather, 4'000'000, 4, layout, Architecture::blackwell);
+  const CollectiveCost exchange = collective_cost(OpKind::all_to_all, 4'000'000, 4, layout, Architecture::blackwell);
+  EXPECT_EQ(gather.bytes_per_channel, 1'000'000);
+  EXPECT_EQ(gather.bytes_per_channel, exchange.bytes_per_channel);
+  EXPECT_DOUBLE_EQ(gather.latency, 3e-6);
+}
+
 }  // namespace
 }  // namespace tandem::sim::deepep_test
