@@ -112,7 +112,7 @@ TEST(HybridEpStep, SendsAGateForEachExpertOfANodeWithEachTokenToTheExperts) {
   }
 }
 
-// Four ranks of 16 tokens and 8 experts: once for each of two layers, micro-batch and class of ranks, before the tokens go.
+// A byte for each of 8 experts and each token of four ranks, once for each dispatch and before it.
 TEST(HybridEpStep, GathersWhatAllRanksChoseBeforeTheyDispatch) {
   const Scenario scenario = with_experts("parallelism.dp=4 parallelism.ep=4 parallelism.dispatcher=hybridep");
   const Dag dag = lower(scenario, make_world(scenario, true));
