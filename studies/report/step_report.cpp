@@ -6,7 +6,6 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/analysis/critical_path.h"
 #include "runtime/analysis/memory_over_time.h"
 #include "sim/blame.h"
 #include "sim/bottleneck.h"
@@ -15,6 +14,7 @@
 #include "studies/report/facts.h"
 #include "studies/report/mesh_json.h"
 #include "studies/report/page.h"
+#include "studies/report/path_json.h"
 #include "studies/report/task_pairs.h"
 #include "studies/report/timeline_json.h"
 
@@ -96,34 +96,6 @@ Json links_json(const Dag& dag, const Timeline& timeline) {
   return {{"edges_s", use.edges}, {"tiers", tiers}, {"links", links}};
 }
 
-Json critical_path_json(const Dag& dag, const Timeline& timeline, const std::vector<RankIndex>& drawn) {
-  std::vector<int> row_of(dag.ranks.size(), -1);
-  for (std::size_t row = 0; row < drawn.size(); ++row) row_of[drawn[row]] = static_cast<int>(row);
-
-  const std::vector<PathSegment> path = critical_path(dag, timeline);
-  Json segments = Json::array();
-  int row = -1;
-  for (const PathSegment& segment : path) {
-    if (segment.task != no_id) row = row_of[dag.tasks[segment.task].rank];
-    const std::string kind = kind_of(dag, segment);
-    if (!segments.empty() && segments.back()["row"] == row && segments.back()["kind"] == kind) {
-      Json& same = segments.back();
-      same["end_s"] = segment.end;
-      same["tasks"] = same["tasks"].get<int>() + 1;
-      continue;
-    }
-    segments.push_back({{"row", row},
-                        {"start_s", segment.start},
-                        {"end_s", segment.end},
-                        {"kind", kind},
-                        {"task", segment.task == no_id ? "" : std::string(dag.name_of_task(segment.task))},
-                        {"tasks", 1}});
-  }
-  Json kinds = Json::array();
-  for (const PathKind& kind : sum_by_kind(dag, path)) kinds.push_back({{"name", kind.name}, {"time_s", kind.time}});
-  return {{"segments", segments}, {"kinds", kinds}};
-}
-
 /// In the way in which the step was simulated, a few simulations at a time, which each take the memory of one.
 Json blame_json(const Dag& dag, const Timeline& timeline, const RunFacts& run) {
   constexpr unsigned most_at_once = 4;
@@ -155,7 +127,7 @@ Json step_report(const Scenario& scenario, const Dag& dag, const Timeline& timel
   report["timeline"] = timeline_json(dag, timeline, drawn, [&](TaskId id) { return std::string(bottlenecks.of(id)); });
   report["memory"] = memory_json(dag, timeline);
   report["links"] = links_json(dag, timeline);
-  report["critical_path"] = critical_path_json(dag, timeline, drawn);
+  report["critical_path"] = path_json(dag, timeline, drawn);
   report["blame"] = Json::array();
   return report;
 }
@@ -184,7 +156,7 @@ std::string result_page(std::string_view json, const std::string& command) {
   report["timeline"] = no_timeline();
   report["memory"] = none;
   report["links"] = {{"edges_s", none}, {"tiers", none}, {"links", none}};
-  report["critical_path"] = {{"segments", none}, {"kinds", none}};
+  report["critical_path"] = path_json(Dag(), Timeline(), {});
   report["blame"] = none;
   return report_page(report);
 }

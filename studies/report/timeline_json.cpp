@@ -1,7 +1,6 @@
 #include "studies/report/timeline_json.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -9,6 +8,7 @@
 #include <unordered_map>
 
 #include "studies/report/packed_column.h"
+#include "studies/report/tick.h"
 #include "traces/annotations.h"
 
 namespace tandem::studies {
@@ -136,11 +136,7 @@ std::vector<RankIndex> drawn_ranks(const Dag& dag, const Timeline& timeline) {
 }
 
 Json timeline_json(const Dag& dag, const Timeline& timeline, const std::vector<RankIndex>& ranks, const BoundOf& bound_of) {
-  constexpr double most_ticks = 4e9;  // of 32 bits
-  const Seconds step = timeline.makespan();
-  const Seconds tick = step > 0 ? step / most_ticks : 1;
-  const auto ticks = [&](Seconds time) { return static_cast<std::int64_t>(std::llround(time / tick)); };
-
+  const Tick tick(timeline.makespan());
   const auto tasks = tasks_by_stream(dag, timeline, ranks);
   Types types(dag, timeline, bound_of);
   Columns columns;
@@ -153,8 +149,8 @@ Json timeline_json(const Dag& dag, const Timeline& timeline, const std::vector<R
       std::int64_t now = 0;
       for (const TaskId id : ids) {
         const Task& task = dag.tasks[id];
-        const std::int64_t start = std::max(now, ticks(timeline.start[id]));
-        const std::int64_t end = std::max(start, ticks(timeline.end[id]));
+        const std::int64_t start = std::max(now, tick.number_at(timeline.start[id]));
+        const std::int64_t end = std::max(start, tick.number_at(timeline.end[id]));
         columns.gap.push_back(static_cast<std::uint32_t>(start - now));
         columns.duration.push_back(static_cast<std::uint32_t>(end - start));
         columns.type.push_back(types.number_of(id));
@@ -172,8 +168,8 @@ Json timeline_json(const Dag& dag, const Timeline& timeline, const std::vector<R
   }
   Json streams = Json::array();
   for (std::size_t s = 0; s < stream_count; ++s) streams.push_back(name_of(static_cast<Stream>(s)));
-  return {{"tick_s", tick}, {"step_s", step},        {"streams", streams},
-          {"rows", rows},   {"types", types.take()}, {"columns", columns.json()}};
+  return {{"tick_s", tick.seconds()}, {"step_s", timeline.makespan()}, {"streams", streams}, {"rows", rows},
+          {"types", types.take()},    {"columns", columns.json()}};
 }
 
 }  // namespace tandem::studies

@@ -1,7 +1,10 @@
 // The HTML page that --report and `tandem report` write: what it is given to draw. How it draws it is tested in a browser
 // (viz/tests).
 #include <gtest/gtest.h>
+#include <zlib.h>
 
+#include <boost/archive/iterators/binary_from_base64.hpp>
+#include <boost/archive/iterators/transform_width.hpp>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -49,17 +52,45 @@ double sum_of(const json& list, const char* key) {
   return sum;
 }
 
+/// A column of the page's critical path: base64 of deflated little-endian numbers.
+template <typename Number>
+std::vector<Number> column(const json& path, const char* name) {
+  const auto text = path["columns"][name].get<std::string>();
+  using Bytes =
+      boost::archive::iterators::transform_width<boost::archive::iterators::binary_from_base64<std::string::const_iterator>, 8,
+                                                 6>;
+  const std::size_t digits = text.find_last_not_of('=') + 1;
+  std::string deflated;
+  for (Bytes byte(text.begin()); deflated.size() < digits * 6 / 8; ++byte) deflated.push_back(*byte);
+  std::vector<Number> numbers(path["segments"].get<std::size_t>());
+  uLongf size = numbers.size() * sizeof(Number);
+  EXPECT_EQ(uncompress(reinterpret_cast<Bytef*>(numbers.data()), &size, reinterpret_cast<const Bytef*>(deflated.data()),
+                       deflated.size()),
+            Z_OK);
+  EXPECT_EQ(size, numbers.size() * sizeof(Number)) << name;
+  return numbers;
+}
+
 /// What must hold of every simulated step's page.
 void expect_consistent(const json& report) {
   const double step = report["timeline"]["step_s"];
   const json& path = report["critical_path"];
   EXPECT_NEAR(sum_of(path["kinds"], "time_s"), step, 1e-9 * step);
+  const auto durations = column<std::uint32_t>(path, "duration");
+  std::map<std::string, double> ticks;  // by kind
+  const auto kinds = column<std::uint32_t>(path, "kind");
+  for (std::size_t i = 0; i < durations.size(); ++i) ticks[path["names"].at(kinds[i])] += durations[i];
   double now = 0;
-  for (const json& segment : path["segments"]) {
-    EXPECT_NEAR(segment["start_s"], now, 1e-9 * step);
-    now = segment["end_s"];
+  for (const json& kind : path["kinds"]) {
+    const double time = ticks[kind["name"]] * path["tick_s"].get<double>();
+    EXPECT_NEAR(time, kind["time_s"].get<double>(), 1e-9 * static_cast<double>(durations.size()) * step);
+    now += time;
   }
   EXPECT_NEAR(now, step, 1e-9 * step);
+  for (const auto row : column<std::int16_t>(path, "row")) EXPECT_LT(row, static_cast<int>(report["timeline"]["rows"].size()));
+  const auto tasks_of = column<std::uint32_t>(path, "tasks");
+  EXPECT_EQ(tasks_of.size(), column<std::uint32_t>(path, "task").size());
+  EXPECT_GE(std::ranges::min(tasks_of), 1U);
 
   const json& stages = report["result"]["memory"]["stages"];
   ASSERT_EQ(report["memory"].size(), stages.size());

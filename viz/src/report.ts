@@ -143,7 +143,7 @@ export interface StepReport extends Head {
   timeline: Timeline;
   memory: MemoryOfStage[];
   links: LinkUse;
-  critical_path: CriticalPath;
+  critical_path: PackedPath;
   blame: Blame[]; // most gained first; empty for executed steps, which cannot be executed faster
 }
 
@@ -253,19 +253,27 @@ export interface OneLink {
   users: {communicator: string; axis: Axis | "none"; bytes: number}[]; // most first, at most 6
 }
 
-/** The chain of tasks and waits that the step time is made of, from its beginning to its end, without gaps. */
-export interface CriticalPath {
-  segments: PathSegment[]; // in time's order; neighbours of the same row and kind are one
-  kinds: {name: string; time_s: number}[]; // adds up to the step time; most first
+/**
+ * The chain of tasks and waits that the step time is made of, in segments from its beginning to its end: each begins where the one
+ * before it ends, and neighbours of the same row and kind are one. Columns are packed as those of a timeline.
+ */
+export interface PackedPath {
+  tick_s: number;
+  segments: number;
+  names: string[]; // of kinds and of tasks
+  columns: {
+    row: string; // int16, of the timeline; -1: a rank that is not drawn
+    duration: string; // uint32, ticks
+    kind: string; // uint32, into names: "gemm forward", "all_reduce (tp)", "wait"
+    task: string; // uint32, into names: the first one's; of a wait ""
+    tasks: string; // uint32
+  };
+  kinds: PathKind[];
 }
 
-export interface PathSegment {
-  row: number; // of the timeline; -1: a rank that is not drawn
-  start_s: number;
-  end_s: number;
-  kind: string; // "gemm forward", "all_reduce (tp)", "wait"
-  task: string; // the first one's name
-  tasks: number;
+export interface PathKind {
+  name: string;
+  time_s: number; // all kinds' add up to the step time; most first
 }
 
 /** The step simulated again with one thing `factor` times as fast. */

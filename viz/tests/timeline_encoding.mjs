@@ -1,7 +1,5 @@
 // Timelines for tests: the encoding of report.ts, and a pipeline to encode.
-import zlib from 'node:zlib'
-
-const column = (Kind, values) => zlib.deflateSync(Buffer.from(Kind.from(values).buffer)).toString('base64')
+import { packed } from './packed.mjs'
 
 /// Rows are {stage, rank, name, streams: [{stream, tasks}]}, tasks {start, end, type, microBatch, layer, chunk} in ticks.
 export function encode({ tick_s, step_s, streams, types, rows }) {
@@ -27,7 +25,7 @@ export function encode({ tick_s, step_s, streams, types, rows }) {
       stands_for: 1, ...row, streams: row.streams.map(({ stream, tasks }) => ({ stream, tasks: tasks.length })),
     })),
     columns: Object.fromEntries(Object.entries(columns).map(
-      ([name, values]) => [name, column(wide.includes(name) ? Uint32Array : Int16Array, values)])),
+      ([name, values]) => [name, packed(wide.includes(name) ? Uint32Array : Int16Array, values)])),
   }
 }
 

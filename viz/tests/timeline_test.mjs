@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import test, { after, before, describe } from 'node:test'
 import { limit_ms, machineIsFree, panning, quantiles } from './frames.mjs'
+import { packedPath } from './packed.mjs'
 import { launch } from './report/browser.mjs'
 import { encode, pipeline, types } from './timeline_encoding.mjs'
 import { open, temporaryFolder, writePage } from './timeline_page.mjs'
@@ -329,8 +330,8 @@ describe('a small step', () => {
   })
 
   test('the critical path is shown on demand, and what is not on it fades', async () => {
-    const criticalPath = { segments: [{ row: 0, start_s: 0, end_s: 8e-3, kind: '', task: '', tasks: 2 },
-      { row: 1, start_s: 8e-3, end_s: whole_s, kind: '', task: '', tasks: 9 }], kinds: [] }
+    const criticalPath = packedPath([{ row: 0, start_s: 0, end_s: 8e-3, kind: '', task: '', tasks: 2 },
+      { row: 1, start_s: 8e-3, end_s: whole_s, kind: '', task: '', tasks: 9 }], [])
     await withPage('path', { ...content, criticalPath }, {}, async (page, { lines, x, pixel, frame }) => {
       const [line] = await lines()
       const [on, off] = [[await x(1e-3), line.top + 4], [await x(13e-3), line.top + 4]]

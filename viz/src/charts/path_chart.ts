@@ -1,9 +1,10 @@
 // The critical path: time from left to right, the rows of the timeline from top to bottom, coloured by kind.
 import {scaleLinear} from "d3-scale";
+import type {PathSegment} from "../critical_path";
 import {s, shortened, textWidth} from "../dom";
 import {counted, seconds, secondsTicks} from "../format";
 import {colourOfKind, cssColour} from "../palette";
-import type {CriticalPath, PathSegment, TimelineRow} from "../report";
+import type {TimelineRow} from "../report";
 import {tipOn, type Tip} from "../tip";
 import {bottomAxis, drawing, fullWidth, hatch, noteScale, text} from "./frame";
 import {shapesOf, type Shape} from "./path_shapes";
@@ -15,7 +16,7 @@ export function isCommunication(kind: string): boolean {
 }
 
 /** A mark per row and kind; what is under the pointer is found by time. */
-export function pathChart({segments}: CriticalPath, rows: readonly TimelineRow[], step_s: number): SVGSVGElement {
+export function pathChart(segments: readonly PathSegment[], rows: readonly TimelineRow[], step_s: number): SVGSVGElement {
   const present = [...new Set(segments.map(({row}) => row))].sort((a, b) => (a < 0 ? Infinity : a) - (b < 0 ? Infinity : b));
   const places = new Map(present.map((row, at) => [row, at]));
   const rowHeight = present.length <= 8 ? 30 : present.length <= 20 ? 20 : 12;

@@ -1,7 +1,7 @@
 // The rectangles that a row of the critical path is drawn by. Thousands of segments may share a pixel; where they do, their heights say
 // which share of the time is whose.
+import type {PathSegment} from "../critical_path";
 import {axes, colourOfKind, phases, type ColourName} from "../palette";
-import type {PathSegment} from "../report";
 
 const cell = 2; // pixels in which more than two segments are too many to tell apart
 const mostInCell = 2;

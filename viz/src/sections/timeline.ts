@@ -1,13 +1,13 @@
 // The pipeline's schedule; what draws it lives in timeline/.
 import {h} from "../dom";
 import {nothing, section} from "../page";
-import type {CriticalPath, Timeline} from "../report";
+import type {PackedPath, Timeline} from "../report";
 import {mountTimeline} from "../timeline";
 
 export function timelineSection(
   title: string,
   timelines: {title: string; timeline: Timeline}[],
-  criticalPath?: CriticalPath
+  criticalPath?: PackedPath
 ): HTMLElement {
   if (timelines.every(({timeline}) => timeline.rows.length === 0)) {
     return section("timeline", "No timeline", nothing("timeline", "No tasks were recorded for this run."));
@@ -17,7 +17,7 @@ export function timelineSection(
   element.classList.add("wide");
   // A canvas knows its size only when it is in the page.
   queueMicrotask(() =>
-    mountTimeline(container, timelines, criticalPath && criticalPath.segments.length > 0 ? {criticalPath} : {})
+    mountTimeline(container, timelines, criticalPath && criticalPath.segments > 0 ? {criticalPath} : {})
   );
   return element;
 }

@@ -2,14 +2,15 @@
 import {figure, legend, type LegendEntry} from "../charts/frame";
 import {isCommunication, pathChart} from "../charts/path_chart";
 import {rankedBars} from "../charts/ranked_bars";
+import {segmentsOf} from "../critical_path";
 import {h} from "../dom";
-import {listed, percent, roughPercent, seconds} from "../format";
+import {counted, listed, percent, roughPercent, seconds} from "../format";
 import {nothing, section} from "../page";
 import {axes, colourOfKind, phases} from "../palette";
-import type {CriticalPath, TimelineRow} from "../report";
+import type {PackedPath, TimelineRow} from "../report";
 
-export function whySection(path: CriticalPath, rows: readonly TimelineRow[], step_s: number): HTMLElement {
-  if (path.segments.length === 0) {
+export function whySection(path: PackedPath, rows: readonly TimelineRow[], step_s: number): HTMLElement {
+  if (path.segments === 0) {
     return section("why", "No critical path", nothing("critical-path", "The critical path was not recorded for this run."));
   }
   const kinds = [...path.kinds].sort((a, b) => b.time_s - a.time_s);
@@ -23,7 +24,7 @@ export function whySection(path: CriticalPath, rows: readonly TimelineRow[], ste
           "Each moment of the step belongs to the one task, or wait, that the end of the step depends on there. " +
           "What is not on it can be made faster without any gain. Where kinds alternate faster than can be drawn, heights are shares.",
       },
-      pathChart(path, rows, step_s)
+      chartOf(path, rows, step_s)
     ),
     h("h4", {}, "The path summed by kind"),
     rankedBars(
@@ -43,8 +44,22 @@ export function whySection(path: CriticalPath, rows: readonly TimelineRow[], ste
   );
 }
 
+/** Where the chart is in a moment, when its segments are unpacked. */
+function chartOf(path: PackedPath, rows: readonly TimelineRow[], step_s: number): HTMLElement {
+  const place = h("p", {class: "nothing waiting", "aria-busy": "true"}, `unpacking ${counted(path.segments, "segment")} …`);
+  segmentsOf(path).then(
+    segments => place.replaceWith(pathChart(segments, rows, step_s)),
+    (error: unknown) => {
+      place.removeAttribute("aria-busy");
+      place.setAttribute("role", "alert");
+      place.replaceChildren(error instanceof Error ? error.message : String(error));
+    }
+  );
+  return place;
+}
+
 /** Kernels by phase, communication by axis, waits: most first. */
-function finding({kinds}: CriticalPath, step_s: number): string {
+function finding({kinds}: PackedPath, step_s: number): string {
   const sums = new Map<string, number>();
   for (const {name, time_s} of kinds) {
     const colour = colourOfKind(name);
@@ -62,7 +77,7 @@ function finding({kinds}: CriticalPath, step_s: number): string {
   return listed(told.map(([group, time_s]) => `${group} ${roughPercent(time_s / step_s)}`));
 }
 
-function entries({kinds}: CriticalPath): LegendEntry[] {
+function entries({kinds}: PackedPath): LegendEntry[] {
   const present = new Set(kinds.map(({name}) => colourOfKind(name)));
   return [
     ...phases.filter(phase => present.has(phase)).map(phase => ({label: phase, colour: phase})),

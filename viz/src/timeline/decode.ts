@@ -1,5 +1,6 @@
 // The columns of a timeline, back from base64 and zlib, as typed arrays by task.
 
+import {column} from "../columns";
 import type {TaskType, Timeline} from "../report";
 
 /** Tasks [first, last) of one stream of one row, in time's order and without overlap. */
@@ -34,37 +35,15 @@ export async function decode(timeline: Timeline): Promise<Tasks> {
   const count = timeline.rows.reduce((sum, row) => row.streams.reduce((tasks, stream) => tasks + stream.tasks, sum), 0);
   const {columns} = timeline;
   const [gap, duration, type, microBatch, layer, chunk] = await Promise.all([
-    column(columns.gap, "gap", count, Uint32Array),
-    column(columns.duration, "duration", count, Uint32Array),
-    column(columns.type, "type", count, Uint32Array),
-    column(columns.micro_batch, "micro_batch", count, Int16Array),
-    column(columns.layer, "layer", count, Int16Array),
-    column(columns.chunk, "chunk", count, Int16Array),
+    column(columns, "gap", count, Uint32Array),
+    column(columns, "duration", count, Uint32Array),
+    column(columns, "type", count, Uint32Array),
+    column(columns, "micro_batch", count, Int16Array),
+    column(columns, "layer", count, Int16Array),
+    column(columns, "chunk", count, Int16Array),
   ]);
   const placed = place(timeline, gap, duration);
   return {step_s: timeline.step_s, types: timeline.types, ...placed, type, microBatch, layer, chunk};
-}
-
-type Numbers<T> = {new (buffer: ArrayBuffer): T; BYTES_PER_ELEMENT: number};
-
-async function column<T extends {length: number}>(base64: string, name: string, count: number, Kind: Numbers<T>): Promise<T> {
-  const bytes = await inflate(fromBase64(base64));
-  if (bytes.byteLength !== count * Kind.BYTES_PER_ELEMENT) {
-    throw new Error(`timeline: column ${name} has ${bytes.byteLength / Kind.BYTES_PER_ELEMENT} numbers for ${count} tasks`);
-  }
-  return new Kind(bytes);
-}
-
-function fromBase64(text: string): Uint8Array<ArrayBuffer> {
-  const binary = atob(text);
-  const bytes = new Uint8Array(binary.length);
-  for (let i = 0; i < binary.length; ++i) bytes[i] = binary.charCodeAt(i);
-  return bytes;
-}
-
-async function inflate(bytes: Uint8Array<ArrayBuffer>): Promise<ArrayBuffer> {
-  if (bytes.length === 0) return new ArrayBuffer(0);
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer();
 }
 
 /** Times from gaps and durations. Ticks are added up as integers, which a double holds exactly, and scaled last. */

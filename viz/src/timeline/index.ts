@@ -1,8 +1,9 @@
 // The pipeline's schedule: stages by time, from the whole step down to one kernel.
 
-import type {CriticalPath, Timeline} from "../report";
+import {segmentsOf} from "../critical_path";
 import {h} from "../dom";
 import {counted} from "../format";
+import type {PackedPath, Timeline} from "../report";
 import {Chart} from "./chart";
 import {modelOf} from "./model";
 import {hooksOf, type TimelineHooks} from "./hooks";
@@ -15,7 +16,7 @@ export interface TimelineContainer extends HTMLElement {
 
 /** Rows of several timelines stand below one another, on one axis. The critical path is the first one's. */
 export function mountTimeline(
-  container: HTMLElement, timelines: {title: string; timeline: Timeline}[], options: {criticalPath?: CriticalPath} = {},
+  container: HTMLElement, timelines: {title: string; timeline: Timeline}[], options: {criticalPath?: PackedPath} = {},
 ): void {
   const tasks = timelines.reduce((sum, {timeline}) => sum + countOf(timeline), 0);
   container.replaceChildren(h("p", {class: "timeline-state"}, `unpacking ${counted(tasks, "task")} …`));
@@ -28,7 +29,7 @@ export function mountTimeline(
 }
 
 async function build(
-  container: HTMLElement, timelines: {title: string; timeline: Timeline}[], path: CriticalPath | undefined,
+  container: HTMLElement, timelines: {title: string; timeline: Timeline}[], path: PackedPath | undefined,
 ): Promise<Chart | null> {
   const models = [];
   for (const {title, timeline} of timelines) models.push(await modelOf(title, timeline));
@@ -36,7 +37,7 @@ async function build(
     container.replaceChildren(h("p", {class: "timeline-state"}, "No task ran."));
     return null;
   }
-  const drawable = path && path.segments.length > 0 ? pathOf(path, models[0].rows.length) : null;
+  const drawable = path && path.segments > 0 ? pathOf(await segmentsOf(path), models[0].rows.length) : null;
   return new Chart(container, models, drawable);
 }
 

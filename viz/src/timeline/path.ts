@@ -1,6 +1,6 @@
 // The critical path as the timeline shows it: where it runs on each row, and when it goes from one row to another.
 
-import type {CriticalPath} from "../report";
+import type {PathSegment} from "../critical_path";
 
 export interface Path {
   rows: Runs[]; // by row of the timeline
@@ -19,7 +19,7 @@ export interface Hops {
 }
 
 /** Segments that follow one another on a row are one run. Those on rows that are not drawn are left out. */
-export function pathOf({segments}: CriticalPath, rows: number): Path {
+export function pathOf(segments: readonly PathSegment[], rows: number): Path {
   const starts: number[][] = Array.from({length: rows}, () => []);
   const ends: number[][] = Array.from({length: rows}, () => []);
   const hops: [time_s: number, from: number, to: number][] = [];

@@ -46,6 +46,7 @@ export async function open(browser, file, options = {}) {
   const began = Date.now()
   await page.goto(url)
   await page.waitForSelector('main, body > .nothing')
+  await page.waitForFunction(() => !document.querySelector('[aria-busy]')) // all is unpacked
   await page.evaluate(() => new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(resolve))))
   return { page, complaints, requests, refused, opened_ms: Date.now() - began }
 }

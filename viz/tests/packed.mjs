@@ -1,0 +1,24 @@
+// Columns and critical paths as report.ts has them.
+import zlib from 'node:zlib'
+
+export const packed = (Kind, values) => zlib.deflateSync(Buffer.from(Kind.from(values).buffer)).toString('base64')
+
+/// Segments are {row, start_s, end_s, kind, task, tasks}, each from where the one before it ends.
+export function packedPath(segments, kinds, tick_s = 1e-9) {
+  const names = [...new Set(segments.flatMap(({ kind, task }) => [kind, task]))]
+  const ticks = time_s => Math.round(time_s / tick_s)
+  const column = (Kind, valueOf) => packed(Kind, segments.map(valueOf))
+  return {
+    tick_s,
+    segments: segments.length,
+    names,
+    columns: {
+      row: column(Int16Array, ({ row }) => row),
+      duration: column(Uint32Array, ({ start_s, end_s }) => ticks(end_s) - ticks(start_s)),
+      kind: column(Uint32Array, ({ kind }) => names.indexOf(kind)),
+      task: column(Uint32Array, ({ task }) => names.indexOf(task)),
+      tasks: column(Uint32Array, ({ tasks }) => tasks),
+    },
+    kinds,
+  }
+}
