@@ -48,7 +48,7 @@ MemoryUses::MemoryUses(const Dag& dag, const Timeline& timeline, const MemoryCha
       inputs_(inputs_that_stand_for(dag, timeline)) {}
 
 MemoryUse MemoryUses::that_stays(RankIndex rank) const {
-  MemoryUse use{.inputs = held_[rank].bytes(), .framework = held_[rank].bytes()};
+  MemoryUse use{.rank = rank, .inputs = held_[rank].bytes(), .framework = held_[rank].bytes()};
   changes_.buffers().for_each(rank, [&](BufferId id) {
     const Buffer& buffer = dag_.buffers[id];
     if (buffer.base != id) return;
@@ -76,9 +76,9 @@ MemoryUse MemoryUses::that_stays(RankIndex rank) const {
   return use;
 }
 
-MemoryUse MemoryUses::of(RankIndex rank) const {
+MemoryUse MemoryUses::of(RankIndex rank, const std::vector<MemoryChange>& changes) const {
   MemoryUse use = that_stays(rank);
-  find_peak(timeline_, changes_[rank], use);
+  find_peak(timeline_, changes, use);
   return use;
 }
 

@@ -12,6 +12,7 @@ namespace tandem {
 /// A rank's memory at its fullest moment, from the lifetimes of its buffers: parameters, gradients, optimizer states and inputs
 /// live for the whole step, the rest from the start of the first task that touches a buffer to the end of the last.
 struct MemoryUse {
+  RankIndex rank = no_id;  ///< of the DAG; no_id where none is meant
   Bytes parameters = 0;
   Bytes gradients = 0;
   Bytes optimizer = 0;
@@ -37,7 +38,9 @@ class MemoryUses {
  public:
   /// `changes`: the timeline's. All must outlive this.
   MemoryUses(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes);
-  MemoryUse of(RankIndex rank) const;
+  MemoryUse of(RankIndex rank) const { return of(rank, changes_[rank]); }
+  /// Where the rank's changes are known already.
+  MemoryUse of(RankIndex rank, const std::vector<MemoryChange>& changes) const;
 
  private:
   const Dag& dag_;

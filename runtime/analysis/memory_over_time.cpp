@@ -6,6 +6,7 @@
 
 #include "runtime/analysis/graph_memory.h"
 #include "runtime/analysis/memory_changes.h"
+#include "runtime/base/parallel.h"
 
 namespace tandem {
 namespace {
@@ -84,19 +85,21 @@ std::vector<MemoryHolder> largest_of(const Dag& dag, std::span<const MemoryChang
 std::vector<MemoryOverTime> memory_over_time(const Dag& dag, const Timeline& timeline, const std::vector<RankIndex>& ranks,
                                              const MemoryDetail& detail) {
   const MemoryChanges all(dag, timeline);
-  const std::vector<MemoryUse> uses = memory_use(dag, timeline);
+  const MemoryUses uses(dag, timeline, all);
   const std::vector<Touched> touched = touched_by_buffer(dag, timeline);
-  std::vector<MemoryOverTime> memories;
-  for (const RankIndex rank : ranks) {
-    const std::vector<MemoryChange> changes = changes_in(MemoryHome::allocator, all[rank]);
-    const auto after_peak = std::ranges::upper_bound(changes, uses[rank].peak_at, {}, &MemoryChange::at);
+  std::vector<MemoryOverTime> memories(ranks.size());
+  in_parallel(ranks.size(), [&](std::size_t i) {
+    std::vector<MemoryChange> changes = all[ranks[i]];
+    const MemoryUse use = uses.of(ranks[i], changes);
+    changes = changes_in(MemoryHome::allocator, std::move(changes));
+    const auto after_peak = std::ranges::upper_bound(changes, use.peak_at, {}, &MemoryChange::at);
     const std::span<const MemoryChange> until_peak(changes.begin(), after_peak);
-    memories.push_back({.rank = rank,
-                        .use = uses[rank],
-                        .peak_task = until_peak.empty() ? no_id : touched[until_peak.back().buffer].first,
-                        .points = thinned(points_of(changes, uses[rank]), detail.points),
-                        .largest = largest_of(dag, until_peak, touched, uses[rank], detail.holders)});
-  }
+    memories[i] = {.rank = ranks[i],
+                   .use = use,
+                   .peak_task = until_peak.empty() ? no_id : touched[until_peak.back().buffer].first,
+                   .points = thinned(points_of(changes, use), detail.points),
+                   .largest = largest_of(dag, until_peak, touched, use, detail.holders)};
+  });
   return memories;
 }
 

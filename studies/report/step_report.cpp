@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <vector>
 
 #include "runtime/analysis/memory_over_time.h"
+#include "runtime/base/parallel.h"
 #include "sim/blame.h"
 #include "sim/bottleneck.h"
 #include "sim/link_use.h"
@@ -30,10 +33,12 @@ std::vector<double> to_thousandths(const std::vector<double>& shares) {
   return rounded;
 }
 
-Json memory_json(const Dag& dag, const Timeline& timeline) {
+/// `by_stage`: the use of the fullest ranks.
+Json memory_json(const Dag& dag, const Timeline& timeline, const std::vector<MemoryUse>& by_stage) {
   Json stages = Json::array();
-  std::vector<RankIndex> ranks = fullest_ranks(dag, memory_use(dag, timeline));
-  std::erase(ranks, no_id);
+  std::vector<RankIndex> ranks;
+  for (const MemoryUse& use : by_stage)
+    if (use.rank != no_id) ranks.push_back(use.rank);
   for (const MemoryOverTime& memory : memory_over_time(dag, timeline, ranks)) {
     std::vector<Seconds> at;
     std::vector<Bytes> activations, buffers;
@@ -97,11 +102,10 @@ Json links_json(const Dag& dag, const Timeline& timeline) {
 }
 
 /// In the way in which the step was simulated, a few simulations at a time, which each take the memory of one.
-Json blame_json(const Dag& dag, const Timeline& timeline, const RunFacts& run) {
+Json blame_json(const Dag& dag, const Timeline& timeline, const RunFacts& run, const std::vector<Speedup>& candidates) {
   constexpr unsigned most_at_once = 4;
   const std::size_t jobs = std::clamp(std::thread::hardware_concurrency(), 1U, most_at_once);
   const Collectives collectives = run.collectives == name_of(Collectives::steps) ? Collectives::steps : Collectives::fluid;
-  const std::vector<Speedup> candidates = blame_candidates(dag, timeline);
   Json list = Json::array();
   for (const Blame& of : blame(dag, timeline, candidates, jobs, collectives))
     list.push_back({{"group", of.speedup.group()},
@@ -114,28 +118,49 @@ Json blame_json(const Dag& dag, const Timeline& timeline, const RunFacts& run) {
 
 Json no_timeline() { return timeline_json(Dag(), Timeline(), {}, {}); }
 
-}  // namespace
-
-Json step_report(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result,
-                 const std::string& command) {
+/// Returns the data of a step's page without blame, having done `beside` at the same time.
+Json report_beside(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result,
+                   const std::string& command, const std::function<void()>& beside) {
   const std::vector<RankIndex> drawn = drawn_ranks(dag, timeline);
-  Bottlenecks bottlenecks(dag);
+  Json of_timeline, of_memory, of_links, of_path;
+  // What takes longest comes first.
+  const std::function<void()> parts[] = {
+      [&] {
+        Bottlenecks bottlenecks(dag);
+        of_timeline = timeline_json(dag, timeline, drawn, [&](TaskId id) { return std::string(bottlenecks.of(id)); });
+      },
+      [&] { of_memory = memory_json(dag, timeline, result.stages); },
+      [&] { of_path = path_json(dag, timeline, drawn); },
+      beside,
+      [&] { of_links = links_json(dag, timeline); },
+  };
+  in_parallel(std::size(parts), [&](std::size_t part) { parts[part](); });
   Json report = report_head("step", scenario.name, command);
   report["result"] = to_json_object(result);
   report["facts"] = facts_of(scenario);
   report["mesh"] = mesh_json(scenario);
-  report["timeline"] = timeline_json(dag, timeline, drawn, [&](TaskId id) { return std::string(bottlenecks.of(id)); });
-  report["memory"] = memory_json(dag, timeline);
-  report["links"] = links_json(dag, timeline);
-  report["critical_path"] = path_json(dag, timeline, drawn);
+  report["timeline"] = std::move(of_timeline);
+  report["memory"] = std::move(of_memory);
+  report["links"] = std::move(of_links);
+  report["critical_path"] = std::move(of_path);
   report["blame"] = Json::array();
   return report;
 }
 
+}  // namespace
+
+Json step_report(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result,
+                 const std::string& command) {
+  return report_beside(scenario, dag, timeline, result, command, [] {});
+}
+
 std::string step_page(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result,
                       const std::string& command) {
-  Json report = step_report(scenario, dag, timeline, result, command);
-  if (result.is_simulated()) report["blame"] = blame_json(dag, timeline, result.run);
+  std::vector<Speedup> candidates;
+  Json report = report_beside(scenario, dag, timeline, result, command, [&] {
+    if (result.is_simulated()) candidates = blame_candidates(dag, timeline);
+  });
+  if (result.is_simulated()) report["blame"] = blame_json(dag, timeline, result.run, candidates);
   return report_page(report);
 }
 

@@ -29,12 +29,14 @@ function filled<Kind extends Element>(element: Kind, attributes: Attributes, chi
 }
 
 let measuring: CanvasRenderingContext2D | null = null;
+let family = ""; // of the page, asked once
 
 /** In pixels, in the page's font. */
 export function textWidth(text: string, size = 12, weight = 400): number {
   measuring ??= document.createElement("canvas").getContext("2d");
   if (!measuring) return text.length * size * 0.6;
-  measuring.font = `${weight} ${size}px ${getComputedStyle(document.body).fontFamily}`;
+  family ||= getComputedStyle(document.body).fontFamily;
+  measuring.font = `${weight} ${size}px ${family}`;
   return measuring.measureText(text).width;
 }
 

@@ -17,7 +17,8 @@ export function isCommunication(kind: string): boolean {
 
 /** A mark per row and kind; what is under the pointer is found by time. */
 export function pathChart(segments: readonly PathSegment[], rows: readonly TimelineRow[], step_s: number): SVGSVGElement {
-  const present = [...new Set(segments.map(({row}) => row))].sort((a, b) => (a < 0 ? Infinity : a) - (b < 0 ? Infinity : b));
+  const byRow = grouped(segments, ({row}) => row);
+  const present = [...byRow.keys()].sort((a, b) => (a < 0 ? Infinity : a) - (b < 0 ? Infinity : b));
   const places = new Map(present.map((row, at) => [row, at]));
   const rowHeight = present.length <= 8 ? 30 : present.length <= 20 ? 20 : 12;
   const names = present.map(row => nameOfRow(rows[row], rows));
@@ -33,27 +34,26 @@ export function pathChart(segments: readonly PathSegment[], rows: readonly Timel
     if (at % Math.ceil(13 / rowHeight) === 0)
       svg.append(text(left - 8, y + rowHeight / 2 + 4, shortened(name, left - 10), {anchor: "end"}));
   });
-  const jumps = segments.flatMap((segment, at) => {
-    const next = segments[at + 1];
-    return next && next.row !== segment.row ? [[segment, next] as const] : [];
-  });
-  if (jumps.length <= mostJumpsDrawn) {
-    const middle = (segment: PathSegment) => ((places.get(segment.row) ?? 0) + 0.5) * rowHeight;
-    svg.append(
-      s("path", {
-        class: "jumps",
-        d: jumps.map(([from, to]) => `M${x(to.start_s).toFixed(2)} ${middle(from)}V${middle(to)}`).join(""),
-      })
-    );
+  const landings = segments.filter((segment, at) => at > 0 && segment.row !== segments[at - 1].row);
+  if (landings.length <= mostJumpsDrawn) {
+    const middle = (row: number) => ((places.get(row) ?? 0) + 0.5) * rowHeight;
+    let from = segments[0].row;
+    const line = ({row, start_s}: PathSegment) => {
+      const drawn = `M${x(start_s).toFixed(2)} ${middle(from)}V${middle(row)}`;
+      from = row;
+      return drawn;
+    };
+    svg.append(s("path", {class: "jumps", d: landings.map(line).join("")}));
   }
   const bar = rowHeight - 6;
   svg.dataset.barHeight = String(bar);
   for (const row of present) {
-    const own = segments.filter(segment => segment.row === row);
+    const own = byRow.get(row) ?? [];
+    const byKind = grouped(own, ({kind}) => kind);
     const y = (places.get(row) ?? 0) * rowHeight + 3;
     for (const [kind, shapes] of shapesOf(own, x)) {
       const colour = colourOfKind(kind);
-      const ofKind = own.filter(segment => segment.kind === kind);
+      const ofKind = byKind.get(kind) ?? [];
       svg.append(
         s("path", {
           class: "mark",
@@ -75,6 +75,16 @@ export function pathChart(segments: readonly PathSegment[], rows: readonly Timel
     return tipAt(x.invert(((clientX - box.left) / box.width) * fullWidth), segments, rows);
   });
   return svg;
+}
+
+function grouped<Key>(segments: readonly PathSegment[], keyOf: (segment: PathSegment) => Key): Map<Key, PathSegment[]> {
+  const groups = new Map<Key, PathSegment[]>();
+  for (const segment of segments) {
+    const group = groups.get(keyOf(segment));
+    if (group) group.push(segment);
+    else groups.set(keyOf(segment), [segment]);
+  }
+  return groups;
 }
 
 function tipAt(t: number, segments: readonly PathSegment[], rows: readonly TimelineRow[]): Tip | null {

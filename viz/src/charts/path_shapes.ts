@@ -15,13 +15,14 @@ export interface Shape {
   height: number;
 }
 
-/** By kind, for the segments of one row. */
+/** By kind, for the segments of one row; `x` never falls. */
 export function shapesOf(segments: readonly PathSegment[], x: (t: number) => number): Map<string, Shape[]> {
-  const count = new Map<number, number>();
-  for (const segment of segments) {
-    for (const at of cellsOf(segment, x)) count.set(at, (count.get(at) ?? 0) + 1);
-  }
-  const crowded = (at: number) => (count.get(at) ?? 0) > mostInCell;
+  const begin = Float64Array.from(segments, ({start_s}) => x(start_s));
+  const end = Float64Array.from(segments, ({end_s}) => x(end_s));
+  const firstCell = (i: number) => Math.floor(begin[i] / cell);
+  const afterCells = (i: number) => Math.ceil(end[i] / cell);
+  const inCell = new Uint32Array(segments.length > 0 ? afterCells(segments.length - 1) : 0);
+  for (let i = 0; i < segments.length; ++i) for (let at = firstCell(i); at < afterCells(i); ++at) ++inCell[at];
 
   const shapes = new Map<string, Shape[]>();
   const shares = new Map<number, Map<string, number>>(); // of crowded cells: pixels by kind
@@ -30,16 +31,15 @@ export function shapesOf(segments: readonly PathSegment[], x: (t: number) => num
     if (known) known.push(shape);
     else shapes.set(kind, [shape]);
   };
-  for (const segment of segments) {
-    const {kind} = segment;
+  segments.forEach(({kind}, i) => {
     let open: Shape | null = null; // runs on through cells that are not crowded
-    for (const at of cellsOf(segment, x)) {
-      const from = Math.max(x(segment.start_s), at * cell);
-      const width = Math.min(x(segment.end_s), (at + 1) * cell) - from;
-      if (crowded(at)) {
+    for (let at = firstCell(i); at < afterCells(i); ++at) {
+      const from = Math.max(begin[i], at * cell);
+      const width = Math.min(end[i], (at + 1) * cell) - from;
+      if (inCell[at] > mostInCell) {
         open = null;
-        const inCell = shares.get(at) ?? new Map<string, number>();
-        shares.set(at, inCell.set(kind, (inCell.get(kind) ?? 0) + width));
+        const ofCell = shares.get(at) ?? new Map<string, number>();
+        shares.set(at, ofCell.set(kind, (ofCell.get(kind) ?? 0) + width));
       } else if (open) {
         open.width += width;
       } else {
@@ -47,21 +47,16 @@ export function shapesOf(segments: readonly PathSegment[], x: (t: number) => num
         add(kind, open);
       }
     }
-  }
-  for (const [at, inCell] of shares) {
+  });
+  for (const [at, ofCell] of shares) {
     let top = 1;
-    for (const [kind, width] of [...inCell].sort(([a], [b]) => compared(a, b))) {
+    for (const [kind, width] of [...ofCell].sort(([a], [b]) => compared(a, b))) {
       const height = width / cell;
       top -= height;
       add(kind, {x: at * cell, width: cell, top, height});
     }
   }
   return shapes;
-}
-
-function* cellsOf({start_s, end_s}: PathSegment, x: (t: number) => number): Generator<number> {
-  const last = Math.ceil(x(end_s) / cell) - 1;
-  for (let at = Math.floor(x(start_s) / cell); at <= last; ++at) yield at;
 }
 
 function compared(a: string, b: string): number {
