@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
+#include <map>
+#include <mutex>
 #include <vector>
 
 namespace tandem::sim {
@@ -90,14 +92,29 @@ class Play {
   }
 };
 
-}  // namespace
-
-Seconds play_node_ring(const NodeRing& ring) {
+Seconds play(const NodeRing& ring) {
   const std::uint32_t rounds = ring.messages / ring.hops;
   const std::uint32_t left_out = rounds > rounds_played ? rounds - rounds_played : 0;
   const std::uint32_t played = ring.messages - left_out * ring.hops;
   const std::vector<Seconds> arrivals = Play(ring, played).arrivals();
   return arrivals.back() + (left_out == 0 ? 0 : left_out * (arrivals.back() - arrivals[played - 1 - ring.hops]));
+}
+
+}  // namespace
+
+Seconds play_node_ring(const NodeRing& ring) {
+  constexpr std::size_t most_kept = 10'000;
+  static std::mutex mutex;
+  static std::map<NodeRing, Seconds> known;
+  {
+    const std::scoped_lock lock(mutex);
+    if (const auto found = known.find(ring); found != known.end()) return found->second;
+  }
+  const Seconds time = play(ring);
+  const std::scoped_lock lock(mutex);
+  if (known.size() == most_kept) known.clear();
+  known.emplace(ring, time);
+  return time;
 }
 
 }  // namespace tandem::sim

@@ -42,42 +42,43 @@ std::vector<std::optional<double>> held_beside(const Dag& dag) {
   return held;
 }
 
-/// Puts at each place what is at the one that its key names, with no room for a second of all items.
-template <typename Item, typename Key>
-void permute(std::vector<Item>& items, std::vector<Key>& keys) {
-  for (std::uint32_t i = 0; i < items.size(); ++i) {
-    const Item first = items[i];
-    std::uint32_t to = i;
-    for (std::uint32_t from = keys[to].place; from != i; from = keys[to].place) {
-      items[to] = items[from];
-      keys[to].place = to;
-      to = from;
-    }
-    items[to] = first;
-    keys[to].place = to;
-  }
-}
+/// Bytes that are allocated at one date and freed at another.
+struct Allocation {
+  Lifetime life;
+  Bytes bytes = 0;
+  BufferId buffer = 0;
+  bool is_activation = false;
+  MemoryHome home = MemoryHome::allocator;
 
-/// Equal ones stay in the order of their buffers, however many there are.
-std::vector<MemoryChange> in_order(std::vector<MemoryChange> changes) {
+  MemoryChange change(bool is_end) const {
+    return {is_end ? life.end : life.begin, is_end ? -bytes : bytes, buffer, is_activation, home};
+  }
+};
+
+/// The beginnings and ends. Equal ones stay in the order of their allocations, however many there are.
+std::vector<MemoryChange> in_order(const std::vector<Allocation>& allocations) {
   struct Key {
     std::uint64_t instant = 0;
-    std::uint32_t place = 0;
+    std::uint32_t place = 0;  ///< twice the allocation's; one more for its end
   };
+  const auto change_of = [&](const Key& key) { return allocations[key.place / 2].change(key.place % 2 == 1); };
   std::vector<Key> keys;
-  keys.reserve(changes.size());
-  for (const MemoryChange& change : changes)
-    keys.push_back({static_cast<std::uint64_t>(instant_of(change.at)), static_cast<std::uint32_t>(keys.size())});
+  keys.reserve(2 * allocations.size());
+  for (const Allocation& allocation : allocations)
+    for (const Seconds date : {allocation.life.begin, allocation.life.end})
+      keys.push_back({static_cast<std::uint64_t>(instant_of(date)), static_cast<std::uint32_t>(keys.size())});
   radix_sort(keys, [](const Key& key) { return key.instant; });
   for (auto begin = keys.begin(); begin != keys.end();) {
     const auto end = std::find_if(begin, keys.end(), [&](const Key& key) { return key.instant != begin->instant; });
     std::sort(begin, end, [&](const Key& a, const Key& b) {
-      const Bytes of_a = changes[a.place].bytes, of_b = changes[b.place].bytes;
+      const Bytes of_a = change_of(a).bytes, of_b = change_of(b).bytes;
       return of_a != of_b ? of_a < of_b : a.place < b.place;
     });
     begin = end;
   }
-  permute(changes, keys);
+  std::vector<MemoryChange> changes;
+  changes.reserve(keys.size());
+  for (const Key& key : keys) changes.push_back(change_of(key));
   return changes;
 }
 
@@ -95,20 +96,20 @@ class MemoryChanges::Origins {
         held_by_kernel_(held_beside(dag)),
         anything_is_held_(std::ranges::any_of(held_by_kernel_, [](const auto& held) { return held.value_or(0) > 0; })) {}
 
-  std::vector<MemoryChange> of(RankIndex rank) const {
+  std::vector<Allocation> of(RankIndex rank) const {
     const GraphBuffers graphs = graph_buffers(dag_, timeline_, captured_, tasks_, buffers_, rank);
-    std::vector<MemoryChange> changes;
-    changes.reserve(2 * graphs.lives.size());
+    std::vector<Allocation> all;
+    all.reserve(graphs.lives.size());
     for (std::size_t place = 0; place < graphs.lives.size(); ++place) {
       const BufferId id = buffers_.id(rank, place);
       const Lifetime& life = graphs.lives[place];
-      if (comes_and_goes(dag_, id) && life.end >= 0) add(id, life, graphs.home_of(place), changes);
+      if (comes_and_goes(dag_, id) && life.end >= 0) add(id, life, graphs.home_of(place), all);
     }
     for (const GraphBuffers::Copy& copy : graphs.copies)
-      if (copy.life.end >= 0) add(copy.of, copy.life, copy.home, changes);
+      if (copy.life.end >= 0) add(copy.of, copy.life, copy.home, all);
     if (anything_is_held_ || dag_.software.placeholder_gradients)
-      tasks_.for_each(rank, [&](TaskId id) { add_what_frameworks_hold(id, changes); });
-    return changes;
+      tasks_.for_each(rank, [&](TaskId id) { add_what_frameworks_hold(id, all); });
+    return all;
   }
 
   const ByRank& tasks() const { return tasks_; }
@@ -122,14 +123,12 @@ class MemoryChanges::Origins {
   const std::vector<std::optional<double>> held_by_kernel_;
   const bool anything_is_held_;
 
-  void add(BufferId id, const Lifetime& life, MemoryHome home, std::vector<MemoryChange>& changes) const {
+  void add(BufferId id, const Lifetime& life, MemoryHome home, std::vector<Allocation>& all) const {
     const Buffer& buffer = dag_.buffers[id];
-    const bool is_activation = buffer.kind == BufferKind::activation;
-    changes.push_back({life.begin, buffer.bytes(), id, is_activation, home});
-    changes.push_back({life.end, -buffer.bytes(), id, is_activation, home});
+    all.push_back({life, buffer.bytes(), id, buffer.kind == BufferKind::activation, home});
   }
 
-  void add_what_frameworks_hold(TaskId id, std::vector<MemoryChange>& changes) const {
+  void add_what_frameworks_hold(TaskId id, std::vector<Allocation>& all) const {
     const KernelId kernel = dag_.kernels.of_task[id];
     if (kernel == no_id || !held_by_kernel_[kernel]) return;
     const Bytes placeholder = passing_placeholder(dag_, id);
@@ -138,8 +137,7 @@ class MemoryChanges::Origins {
     const auto elements = static_cast<double>(dag_.buffers[largest].shape.elements());
     const MemoryHome home = captured_.of(id) == no_id ? MemoryHome::allocator : MemoryHome::graph_pool;
     const auto add_bytes = [&](Bytes bytes) {
-      changes.push_back({timeline_.start[id], bytes, dag_.buffers[largest].base, true, home});
-      changes.push_back({timeline_.end[id], -bytes, dag_.buffers[largest].base, true, home});
+      all.push_back({{timeline_.start[id], timeline_.end[id]}, bytes, dag_.buffers[largest].base, true, home});
     };
     if (placeholder > 0) add_bytes(placeholder);
     // Tensors of fp32 at most, each for itself.

@@ -136,7 +136,7 @@ TaskId Context::kernel(OpKind op, const OpAttributes& attributes, std::string_vi
 TaskId Context::kernel(OpKind op, const OpAttributes& attributes, std::string_view name, std::span<const BufferId> reads,
                        std::span<const BufferId> writes, std::span<const BufferId> updates) {
   if (recording != nullptr) {
-    record(Recorded::Kernel{op, attributes, std::string(name), KeptOperands(reads, writes, updates)});
+    record<Recorded::Kernel>(op, attributes, std::string(name), KeptOperands(reads, writes, updates));
     return no_id;
   }
   std::vector<BufferId> there;
@@ -223,10 +223,6 @@ void Context::lower_waiting_weights() {
   put_off = waiting;
 }
 
-void Context::record(decltype(Recorded::what) what) {
-  recording->push({.what = std::move(what), .phase = phase, .micro_batch = micro_batch, .layer = layer, .chunk = chunk});
-}
-
 void Context::play(const Recorded& recorded) {
   phase = recorded.phase;
   begin_micro_batch(recorded.micro_batch);
@@ -240,7 +236,7 @@ void Context::play(const Recorded& recorded) {
 }
 
 void Context::cut() {
-  if (recording != nullptr) recording->push({});
+  if (recording != nullptr) recording->push();
 }
 
 void Context::exchange_under_way() {

@@ -118,7 +118,8 @@ struct Recorded {
     std::string name;
     KeptOperands operands;
   };
-  std::variant<Cut, Kernel, std::function<void()>> what;
+  using What = std::variant<Cut, Kernel, std::function<void()>>;
+  What what;
   Phase phase = Phase::forward;
   std::int32_t micro_batch = -1;
   std::int16_t layer = -1;
@@ -128,7 +129,12 @@ struct Recorded {
 /// What was recorded and not lowered yet, in order.
 class Recording {
  public:
-  void push(Recorded recorded) { all_.push_back(std::move(recorded)); }
+  Recording() { all_.reserve(usual); }
+  /// Makes it in its place: the parts of a `Recorded`.
+  template <typename... Part>
+  void push(Part&&... parts) {
+    all_.emplace_back(std::forward<Part>(parts)...);
+  }
   bool empty() const { return next_ == all_.size(); }
   /// Stays where it is until `pop`.
   const Recorded& front() const { return all_[next_]; }
@@ -139,6 +145,8 @@ class Recording {
   }
 
  private:
+  static constexpr std::size_t usual = 128;  ///< of a layer's pass
+
   std::vector<Recorded> all_;
   std::size_t next_ = 0;
 };
@@ -254,7 +262,7 @@ class Context {
     if (recording == nullptr)
       lower();
     else
-      record(std::function<void()>(std::move(lower)));
+      record<std::function<void()>>(std::move(lower));
   }
   /// Lowers what was recorded and is no cut.
   void play(const Recorded& recorded);
@@ -275,7 +283,11 @@ class Context {
   void hold_compute_until(TaskId task) { held_.push_back(task); }
 
  private:
-  void record(decltype(Recorded::what) what);
+  /// What is recorded is made of `parts`, in its place: kernels are large, and many.
+  template <typename What, typename... Part>
+  void record(Part&&... parts) {
+    recording->push(Recorded::What(std::in_place_type<What>, std::forward<Part>(parts)...), phase, micro_batch, layer, chunk);
+  }
 
   std::vector<TaskId> held_;
   TaskId gradients_whole_ = no_id;

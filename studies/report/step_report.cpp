@@ -122,13 +122,14 @@ Json no_timeline() { return timeline_json(Dag(), Timeline(), {}, {}); }
 Json report_beside(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result,
                    const std::string& command, const std::function<void()>& beside) {
   const std::vector<RankIndex> drawn = drawn_ranks(dag, timeline);
-  Json of_timeline, of_memory, of_links, of_path;
+  Json of_mesh, of_timeline, of_memory, of_links, of_path;
   // What takes longest comes first.
   const std::function<void()> parts[] = {
       [&] {
         Bottlenecks bottlenecks(dag);
         of_timeline = timeline_json(dag, timeline, drawn, [&](TaskId id) { return std::string(bottlenecks.of(id)); });
       },
+      [&] { of_mesh = mesh_json(scenario); },
       [&] { of_memory = memory_json(dag, timeline, result.stages); },
       [&] { of_path = path_json(dag, timeline, drawn); },
       beside,
@@ -138,7 +139,7 @@ Json report_beside(const Scenario& scenario, const Dag& dag, const Timeline& tim
   Json report = report_head("step", scenario.name, command);
   report["result"] = to_json_object(result);
   report["facts"] = facts_of(scenario);
-  report["mesh"] = mesh_json(scenario);
+  report["mesh"] = std::move(of_mesh);
   report["timeline"] = std::move(of_timeline);
   report["memory"] = std::move(of_memory);
   report["links"] = std::move(of_links);

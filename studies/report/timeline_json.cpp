@@ -1,12 +1,15 @@
 #include "studies/report/timeline_json.h"
 
 #include <algorithm>
-#include <cstring>
+#include <array>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <unordered_map>
 
+#include "runtime/base/parallel.h"
 #include "studies/report/packed_column.h"
 #include "studies/report/tick.h"
 #include "traces/annotations.h"
@@ -22,15 +25,18 @@ class TypeKey {
   const std::string& of(const Dag& dag, TaskId id) {
     const Task& task = dag.tasks[id];
     bytes_.clear();
-    add(task.name, task.op, task.phase, task.axis, task.attributes, dag.ranks[task.rank].device);
+    add(task.name, task.phase, task.axis);
+    for (const Operand& operand : dag.operands_of(id)) add(operand.access());
+    // A kernel's number stands for its operation, attributes and device, and the types of its operands.
+    const KernelId kernel = dag.kernels.of_task[id];
+    add(kernel);
+    if (kernel != no_id) return bytes_;
+    add(task.op, task.attributes, dag.ranks[task.rank].device, dag.groups[task.group].bytes);
     for (const Operand& operand : dag.operands_of(id)) {
       const Buffer& buffer = dag.buffers[operand.buffer];
-      add(buffer.shape.dims, buffer.shape.rank, buffer.dtype, operand.access());
+      add(buffer.shape.dims, buffer.shape.rank, buffer.dtype);
     }
-    if (task.group != no_id) {
-      add(dag.groups[task.group].bytes);
-      bytes_ += dag.communicator_of(task).name;
-    }
+    bytes_ += dag.communicator_of(task).name;
     return bytes_;
   }
 
@@ -89,16 +95,21 @@ class Types {
   }
 };
 
-/// Tasks of each stream of the ranks, in the order in which they ran.
-std::map<std::pair<RankIndex, Stream>, std::vector<TaskId>> tasks_by_stream(const Dag& dag, const Timeline& timeline,
-                                                                            const std::vector<RankIndex>& ranks) {
+using TasksByStream = std::array<std::vector<TaskId>, stream_count>;
+
+/// By rank, the tasks of each stream in the order in which they ran; none of ranks that are not drawn.
+std::vector<TasksByStream> tasks_by_stream(const Dag& dag, const Timeline& timeline, const std::vector<RankIndex>& ranks) {
   std::vector<bool> drawn(dag.ranks.size(), false);
   for (const RankIndex rank : ranks) drawn[rank] = true;
-  std::map<std::pair<RankIndex, Stream>, std::vector<TaskId>> tasks;
-  for (TaskId id = 0; id < dag.tasks.size(); ++id)
-    if (drawn[dag.tasks[id].rank]) tasks[{dag.tasks[id].rank, dag.tasks[id].stream}].push_back(id);
-  for (auto& [stream, ids] : tasks)
-    std::ranges::stable_sort(ids, {}, [&](TaskId id) { return std::pair(timeline.start[id], timeline.end[id]); });
+  std::vector<TasksByStream> tasks(dag.ranks.size());
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    const Task& task = dag.tasks[id];
+    if (drawn[task.rank]) tasks[task.rank][static_cast<std::size_t>(task.stream)].push_back(id);
+  }
+  const auto date = [&](TaskId id) { return std::pair(timeline.start[id], timeline.end[id]); };
+  for (TasksByStream& of_rank : tasks)
+    for (std::vector<TaskId>& ids : of_rank)
+      if (!std::ranges::is_sorted(ids, {}, date)) std::ranges::stable_sort(ids, {}, date);
   return tasks;
 }
 
@@ -107,9 +118,15 @@ struct Columns {
   std::vector<std::int16_t> micro_batch, layer, chunk;
 
   Json json() const {
-    return {{"gap", packed(gap)},     {"duration", packed(duration)},
-            {"type", packed(type)},   {"micro_batch", packed(micro_batch)},
-            {"layer", packed(layer)}, {"chunk", packed(chunk)}};
+    const std::pair<const char*, std::function<std::string()>> columns[] = {
+        {"gap", [&] { return packed(gap); }},     {"duration", [&] { return packed(duration); }},
+        {"type", [&] { return packed(type); }},   {"micro_batch", [&] { return packed(micro_batch); }},
+        {"layer", [&] { return packed(layer); }}, {"chunk", [&] { return packed(chunk); }}};
+    std::array<std::string, std::size(columns)> texts;
+    in_parallel(texts.size(), [&](std::size_t i) { texts[i] = columns[i].second(); });
+    Json json;
+    for (std::size_t i = 0; i < texts.size(); ++i) json[columns[i].first] = std::move(texts[i]);
+    return json;
   }
 };
 
@@ -143,9 +160,10 @@ Json timeline_json(const Dag& dag, const Timeline& timeline, const std::vector<R
   Json rows = Json::array();
   for (const RankIndex rank : ranks) {
     Json streams = Json::array();
-    for (auto entry = tasks.lower_bound({rank, Stream::compute}); entry != tasks.end() && entry->first.first == rank; ++entry) {
-      const std::vector<TaskId>& ids = entry->second;
-      streams.push_back({{"stream", entry->first.second}, {"tasks", ids.size()}});
+    for (std::size_t stream = 0; stream < stream_count; ++stream) {
+      const std::vector<TaskId>& ids = tasks[rank][stream];
+      if (ids.empty()) continue;
+      streams.push_back({{"stream", stream}, {"tasks", ids.size()}});
       std::int64_t now = 0;
       for (const TaskId id : ids) {
         const Task& task = dag.tasks[id];
