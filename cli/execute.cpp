@@ -62,7 +62,7 @@ ExitCode ExecuteCommand::run(const Scenario& scenario, Outputs& outputs) const {
   StepResult result = step.result();
   result.warnings = scenario.warnings;
   outputs.write(to_json(result), {{"measured", &step.dag(), &step.timeline()}});
-  outputs.write_report([&] { return step_page(scenario, step.dag(), step.timeline(), result, command_line); });
+  outputs.write_report([&] { return executed_page(scenario, step.dag(), step.timeline(), result, command_line); });
   const auto [out, screen] = outputs.text();
   out << to_text(result, screen) << loss_sentence(step.site().numbers()) << exact_collectives_sentence(collectives);
   if (backend.backend != host_backend) out << "executed on " << step.site().description() << "\n";

@@ -109,7 +109,7 @@ ExitCode SimulateCommand::run(const Scenario& scenario, Outputs& outputs, const 
   const SimulatedStep step = simulate_in_full(scenario, no_fold != "true" && !in_steps, closely, stopwatch);
   const StepResult& result = step.result;
   bar.take_away();
-  outputs.write_report([&] { return step_page(scenario, step.dag, step.timeline, result, command_line); });
+  outputs.write_report([&] { return simulated_page(scenario, step, command_line); });
   if (!result.fits() && !options.allow_oom) {
     const Screen screen = screen_on(STDERR_FILENO);
     std::cerr << to_text(result, screen);

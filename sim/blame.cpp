@@ -92,11 +92,15 @@ std::vector<Speedup> blame_candidates(const Dag& dag, const Timeline& timeline, 
 
 std::vector<Blame> blame(const Dag& dag, const Timeline& timeline, std::span<const Speedup> speedups, std::size_t jobs,
                          Collectives collectives) {
-  const std::vector<Seconds> faster = makespans(dag, speedups, jobs, collectives);
+  return blame(dag, timeline, speedups, makespans(dag, speedups, jobs, collectives));
+}
+
+std::vector<Blame> blame(const Dag& dag, const Timeline& timeline, std::span<const Speedup> speedups,
+                         std::span<const Seconds> makespans) {
   const double steps = dag.info.steps;
   std::vector<Blame> all;
   for (std::size_t i = 0; i < speedups.size(); ++i)
-    all.push_back({speedups[i], faster[i] / steps, (timeline.makespan() - faster[i]) / steps});
+    all.push_back({speedups[i], makespans[i] / steps, (timeline.makespan() - makespans[i]) / steps});
   std::ranges::stable_sort(all, std::greater<>(), &Blame::gained);
   return all;
 }

@@ -39,5 +39,8 @@ std::vector<Speedup> blame_candidates(const Dag& dag, const Timeline& timeline, 
 /// the most gained first. For a multi-step DAG, times are those of one step.
 std::vector<Blame> blame(const Dag& dag, const Timeline& timeline, std::span<const Speedup> speedups, std::size_t jobs,
                          Collectives collectives = Collectives::fluid);
+/// Returns the same where it is known how long the DAG takes with each.
+std::vector<Blame> blame(const Dag& dag, const Timeline& timeline, std::span<const Speedup> speedups,
+                         std::span<const Seconds> makespans);
 
 }  // namespace tandem::sim

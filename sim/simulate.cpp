@@ -1,5 +1,8 @@
 #include "sim/simulate.h"
 
+#include <limits>
+#include <optional>
+
 #include "runtime/base/peak_rss.h"
 #include "runtime/base/stopwatch.h"
 #include "runtime/executor.h"
@@ -38,14 +41,34 @@ SimulationRun simulate_here(const Dag& dag, Collectives collectives) {
   return run;
 }
 
+namespace {
+
+/// What `of` returns for each number below `count`, each in a child.
+std::vector<double> in_children(std::size_t count, std::size_t jobs, const std::function<double(std::size_t)>& of) {
+  SharedDoubles results(count);
+  const std::span<double> values = results.values();
+  run_in_children(count, jobs, [&](std::size_t i) { values[i] = of(i); });
+  return {values.begin(), values.end()};
+}
+
+}  // namespace
+
 std::vector<Seconds> makespans(const Dag& dag, std::span<const Speedup> speedups, std::size_t jobs, Collectives collectives) {
-  SharedDoubles results(speedups.size());
-  const std::span<double> makespan = results.values();
-  run_in_children(speedups.size(), jobs, [&](std::size_t i) {
+  return in_children(speedups.size(), jobs, [&](std::size_t i) {
     SimGridBackend backend(collectives, speedups[i]);
-    makespan[i] = last_end_on(dag, backend);
+    return last_end_on(dag, backend);
   });
-  return {makespan.begin(), makespan.end()};
+}
+
+std::vector<Seconds> makespans(const Dag& dag, const Periods& periods, std::span<const Speedup> speedups, std::size_t jobs) {
+  return in_children(speedups.size(), jobs, [&](std::size_t i) {
+    SimGridBackend backend(Collectives::fluid, speedups[i]);
+    Timeline timeline = execute(dag, backend);
+    const std::optional<Repeat> repeat = find_repeat(dag, timeline, periods);
+    if (!repeat) return std::numeric_limits<Seconds>::quiet_NaN();
+    timeline.repeat = *repeat;
+    return timeline.makespan();
+  });
 }
 
 }  // namespace tandem::sim

@@ -8,6 +8,7 @@
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
 #include "sim/speedup.h"
+#include "sim/steady_state.h"
 
 namespace tandem::sim {
 
@@ -42,5 +43,9 @@ SimulationRun simulate_here(const Dag& dag, Collectives collectives = Collective
 /// Returns how long the DAG takes with each of `speedups`; `jobs` are simulated at a time, each in a child of its own.
 std::vector<Seconds> makespans(const Dag& dag, std::span<const Speedup> speedups, std::size_t jobs,
                                Collectives collectives = Collectives::fluid);
+
+/// Returns how long the step takes of which the DAG has all but some `periods`; NaN where what is left of it does not say
+/// (steady_state.h).
+std::vector<Seconds> makespans(const Dag& dag, const Periods& periods, std::span<const Speedup> speedups, std::size_t jobs);
 
 }  // namespace tandem::sim

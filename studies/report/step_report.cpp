@@ -20,6 +20,7 @@
 #include "studies/report/path_json.h"
 #include "studies/report/task_pairs.h"
 #include "studies/report/timeline_json.h"
+#include "studies/step/folded_time.h"
 
 namespace tandem::studies {
 namespace {
@@ -101,13 +102,18 @@ Json links_json(const Dag& dag, const Timeline& timeline) {
   return {{"edges_s", use.edges}, {"tiers", tiers}, {"links", links}};
 }
 
-/// In the way in which the step was simulated, a few simulations at a time, which each take the memory of one.
-Json blame_json(const Dag& dag, const Timeline& timeline, const RunFacts& run, const std::vector<Speedup>& candidates) {
+/// A few simulations at a time, in the way in which the step was simulated: each takes the memory of one.
+std::vector<Seconds> times_with(const Scenario& scenario, const SimulatedStep& step, const std::vector<Speedup>& speedups) {
   constexpr unsigned most_at_once = 4;
   const std::size_t jobs = std::clamp(std::thread::hardware_concurrency(), 1U, most_at_once);
-  const Collectives collectives = run.collectives == name_of(Collectives::steps) ? Collectives::steps : Collectives::fluid;
+  if (step.result.run.collectives == name_of(Collectives::steps)) return makespans(step.dag, speedups, jobs, Collectives::steps);
+  if (!step.result.run.folded) return makespans(step.dag, speedups, jobs);
+  return makespans_folded_in_time(scenario, step.world, step.dag, speedups, jobs);
+}
+
+Json blame_json(const Scenario& scenario, const SimulatedStep& step, const std::vector<Speedup>& candidates) {
   Json list = Json::array();
-  for (const Blame& of : blame(dag, timeline, candidates, jobs, collectives))
+  for (const Blame& of : blame(step.dag, step.timeline, candidates, times_with(scenario, step, candidates)))
     list.push_back({{"group", of.speedup.group()},
                     {"name", of.speedup.name()},
                     {"factor", of.speedup.factor},
@@ -155,14 +161,17 @@ Json step_report(const Scenario& scenario, const Dag& dag, const Timeline& timel
   return report_beside(scenario, dag, timeline, result, command, [] {});
 }
 
-std::string step_page(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result,
-                      const std::string& command) {
+std::string simulated_page(const Scenario& scenario, const SimulatedStep& step, const std::string& command) {
   std::vector<Speedup> candidates;
-  Json report = report_beside(scenario, dag, timeline, result, command, [&] {
-    if (result.is_simulated()) candidates = blame_candidates(dag, timeline);
-  });
-  if (result.is_simulated()) report["blame"] = blame_json(dag, timeline, result.run, candidates);
+  Json report = report_beside(scenario, step.dag, step.timeline, step.result, command,
+                              [&] { candidates = blame_candidates(step.dag, step.timeline); });
+  report["blame"] = blame_json(scenario, step, candidates);
   return report_page(report);
+}
+
+std::string executed_page(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result,
+                          const std::string& command) {
+  return report_page(step_report(scenario, dag, timeline, result, command));
 }
 
 std::string result_page(std::string_view json, const std::string& command) {

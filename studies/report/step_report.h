@@ -8,19 +8,24 @@
 #include "runtime/dag/timeline.h"
 #include "scenarios/spec/scenario.h"
 #include "studies/crosscheck/comparison.h"
+#include "studies/step/simulated_step.h"
 #include "studies/step/step_result.h"
 
 namespace tandem::studies {
 
 // `command` is the command line that makes the page; the page shows it.
 
-/// Returns the page of one step. A simulated step is simulated again to find what would make it faster; an executed one is not.
-std::string step_page(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result,
-                      const std::string& command);
-
-/// Returns the data of that page, without what would make the step faster: `blame` is empty.
+/// Returns the data of the page of one step, without what would make the step faster: `blame` is empty.
 nlohmann::ordered_json step_report(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result,
                                    const std::string& command);
+
+/// Returns the page of a step that was simulated in whole for `makes_links_faster`: it is simulated again to find what would make
+/// it faster.
+std::string simulated_page(const Scenario& scenario, const SimulatedStep& step, const std::string& command);
+
+/// Returns the page of an executed step, which cannot be executed faster.
+std::string executed_page(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result,
+                          const std::string& command);
 
 /// Returns the page of one DAG simulated and executed. `result` is that of the executed step.
 std::string crosscheck_page(const Scenario& scenario, const Dag& dag, const Timeline& simulated, const Timeline& measured,

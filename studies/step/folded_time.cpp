@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -39,14 +41,30 @@ bool is_one_step_of_one_kind(const Scenario& scenario, const StepRange& steps) {
   return steps.count == 1 && !scenario.training.local_steps() && !scenario.jitter.enabled();
 }
 
+/// The shorter schedules to try, one after the other.
+std::vector<ShorterSchedule> shorter_schedules(const Scenario& scenario) {
+  const std::int64_t all = scenario.training.micro_batches(scenario.parallelism);
+  std::vector<ShorterSchedule> schedules;
+  for (const Try& one : tries(scenario, all)) {
+    const auto shorter =
+        scenarios::shorter_schedule(scenario, static_cast<std::int32_t>(one.micro_batches), sim::most_periods_in_stretch);
+    if (shorter && static_cast<double>(shorter->micro_batches) <= one.most_of_all * static_cast<double>(all))
+      schedules.push_back(*shorter);
+  }
+  return schedules;
+}
+
+sim::Periods periods_of(const ShorterSchedule& shorter) {
+  return {.micro_batches = shorter.period_of_chunk, .left_out = shorter.left_out};
+}
+
 std::optional<SimulatedStep> simulate_shorter(const Scenario& scenario, const World& world, const SimulationOptions& options,
                                               StepRange steps, const ShorterSchedule& shorter) {
   steps.micro_batches = shorter.micro_batches;
   SimulatedStep step{.dag = lower(scenario, world, steps), .timeline = {}, .result = {}};
   SimulationRun run = simulate(step.dag, options.collectives);
   step.timeline = std::move(run.timeline);
-  const auto repeat =
-      sim::find_repeat(step.dag, step.timeline, {.micro_batches = shorter.period_of_chunk, .left_out = shorter.left_out});
+  const auto repeat = sim::find_repeat(step.dag, step.timeline, periods_of(shorter));
   spdlog::debug("{} micro-batches {}", shorter.micro_batches, repeat ? "settle" : "do not settle");
   if (!repeat) return {};
   step.timeline.repeat = *repeat;
@@ -63,14 +81,34 @@ std::optional<SimulatedStep> simulate_shorter(const Scenario& scenario, const Wo
 std::optional<SimulatedStep> simulate_folded_in_time(const Scenario& scenario, const World& world,
                                                      const SimulationOptions& options, const StepRange& steps) {
   if (options.collectives != Collectives::fluid || !is_one_step_of_one_kind(scenario, steps)) return {};
-  const std::int64_t all = scenario.training.micro_batches(scenario.parallelism);
-  for (const Try& one : tries(scenario, all)) {
-    const auto shorter =
-        scenarios::shorter_schedule(scenario, static_cast<std::int32_t>(one.micro_batches), sim::most_periods_in_stretch);
-    if (!shorter || static_cast<double>(shorter->micro_batches) > one.most_of_all * static_cast<double>(all)) continue;
-    if (auto step = simulate_shorter(scenario, world, options, steps, *shorter)) return step;
-  }
+  for (const ShorterSchedule& shorter : shorter_schedules(scenario))
+    if (auto step = simulate_shorter(scenario, world, options, steps, shorter)) return step;
   return {};
+}
+
+std::vector<Seconds> makespans_folded_in_time(const Scenario& scenario, const World& world, const Dag& dag,
+                                              std::span<const Speedup> speedups, std::size_t jobs) {
+  std::vector<Seconds> makespans(speedups.size(), std::numeric_limits<Seconds>::quiet_NaN());
+  const auto find_unknown = [&](const std::function<std::vector<Seconds>(std::span<const Speedup>)>& simulate) {
+    std::vector<std::size_t> places;
+    std::vector<Speedup> unknown;
+    for (std::size_t i = 0; i < speedups.size(); ++i) {
+      if (!std::isnan(makespans[i])) continue;
+      places.push_back(i);
+      unknown.push_back(speedups[i]);
+    }
+    if (unknown.empty()) return;
+    const std::vector<Seconds> found = simulate(unknown);
+    for (std::size_t i = 0; i < found.size(); ++i) makespans[places[i]] = found[i];
+  };
+  if (is_one_step_of_one_kind(scenario, {}))
+    for (const ShorterSchedule& shorter : shorter_schedules(scenario))
+      find_unknown([&](std::span<const Speedup> unknown) {
+        const Dag shorter_dag = lower(scenario, world, {.micro_batches = shorter.micro_batches});
+        return sim::makespans(shorter_dag, periods_of(shorter), unknown, jobs);
+      });
+  find_unknown([&](std::span<const Speedup> unknown) { return sim::makespans(dag, unknown, jobs); });
+  return makespans;
 }
 
 StepRange steps_in_short(const Scenario& scenario) {

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "scenarios/lowering/lower.h"
 #include "studies/step/simulated_step.h"
@@ -14,6 +16,11 @@ namespace tandem::studies {
 /// those of the shorter step: `timeline.repeat` says what stands for more.
 std::optional<SimulatedStep> simulate_folded_in_time(const Scenario& scenario, const World& world,
                                                      const SimulationOptions& options, const StepRange& steps);
+
+/// Returns how long the step of which `dag` is the whole takes with each of `speedups`, `jobs` of which are simulated at a time:
+/// a shorter one where that settles, and otherwise the whole.
+std::vector<Seconds> makespans_folded_in_time(const Scenario& scenario, const World& world, const Dag& dag,
+                                              std::span<const Speedup> speedups, std::size_t jobs);
 
 /// Steps with as few micro-batches as show every collective that the whole step has.
 StepRange steps_in_short(const Scenario& scenario);

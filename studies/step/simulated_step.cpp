@@ -221,6 +221,7 @@ SimulatedStep simulate_step(const Scenario& scenario, bool folded, const Simulat
     step.result.merged_fold = merged_fold(scenario, options);
   step.result.warnings = scenario.warnings;
   step.class_of = std::move(world.class_of);
+  if (options.makes_links_faster) step.world = std::move(world);
   return step;
 }
 

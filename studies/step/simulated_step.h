@@ -18,6 +18,7 @@ struct SimulatedStep {
   Timeline timeline;
   StepResult result;
   std::vector<RankIndex> class_of = {};  ///< by world rank: the lowered rank that stands for it
+  World world = {};  ///< what `dag` was lowered on, where `makes_links_faster` asks for it, without its classes
 };
 
 /// Ranks, or classes of them, whose tasks a machine has room for.
@@ -32,7 +33,7 @@ struct SimulationOptions {
   /// those of a step with fewer micro-batches.
   bool fold_time = false;
   /// For those who simulate `dag` once more with faster links (sim/speedup.h): what only links tell apart that hold nobody back
-  /// stays apart.
+  /// stays apart, and the step says on which world it was lowered.
   bool makes_links_faster = false;
   /// This process simulates nothing after the step: its last simulation may be done here (sim::simulate_here).
   bool ends_process = false;

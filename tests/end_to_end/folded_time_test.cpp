@@ -1,3 +1,5 @@
+#include "studies/step/folded_time.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -99,6 +101,23 @@ TEST(FoldedTime, IsTheWholeStepOnRandomClusters) {
     folded += expect_equal_when_folded_in_time(with_micro_batches(cluster.scenario, 64), cluster.text()) ? 1 : 0;
   }
   EXPECT_GE(3 * folded, all) << folded << " of " << all;
+}
+
+// What is faster is so for the whole step, too. Where a shorter one settles, the whole is not asked: here it is none.
+TEST(FoldedTime, FasterStepsAreWholeOnes) {
+  const std::vector<Speedup> speedups{{OpKind::gemm, 1.1}, {Axis::pp, 2.0}, {Tier::nic, 1.3}, {sim::PipelineStage{0}, 1.2}};
+  for (const auto& [plan, settles] : std::map<std::string, bool>{
+           {"parallelism.pp=4 training.schedule=1f1b", true},
+           {"parallelism.pp=4 model.layers=8 training.schedule=dualpipe", true},
+           {"parallelism.pp=4 parallelism.tp=2 parallelism.vpp=2 model.layers=8 training.schedule=interleaved-1f1b", true},
+           {"parallelism.pp=2 training.schedule=gpipe", false}}) {
+    const Scenario scenario = with_micro_batches(tiny_cluster(words(plan)), 96);
+    const SimulatedStep step = simulate_step(scenario, true, {.makes_links_faster = true});
+    const std::vector<Seconds> whole = sim::makespans(step.dag, speedups, 1);
+    const std::vector<Seconds> folded = makespans_folded_in_time(scenario, step.world, settles ? Dag() : step.dag, speedups, 1);
+    for (std::size_t i = 0; i < speedups.size(); ++i)
+      EXPECT_NEAR(folded[i], whole[i], 1e-9 * whole[i]) << plan << ": " << speedups[i].name();
+  }
 }
 
 /// All micro-batches at once, or too few of them.
