@@ -298,9 +298,8 @@ AllocatorReplay::AllocatorReplay(const Dag& dag, const Timeline& timeline, const
       placeholders_(lasting_placeholders(dag)),
       held_(framework_memory(dag, placeholders_)) {}
 
-std::optional<AllocatorUse> AllocatorReplay::of(RankIndex rank, const CachingAllocator::Settings& settings) const {
-  // Of a large step a rank's changes are a good part of all memory: what is not needed any more goes at once.
-  std::vector<MemoryChange> of_rank = changes_[rank];
+std::optional<AllocatorUse> AllocatorReplay::of(RankIndex rank, std::vector<MemoryChange> of_rank,
+                                                const CachingAllocator::Settings& settings) const {
   const GraphBlocks graphs = blocks_of_graphs(of_rank, settings.expandable_segments);
   std::optional<std::vector<MemoryChange>> changes =
       changes_of_whole_step(dag_, timeline_, changes_in(MemoryHome::allocator, std::move(of_rank)), rank);

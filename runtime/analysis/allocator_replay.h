@@ -38,7 +38,12 @@ class AllocatorReplay {
   /// `changes`: the timeline's. All must outlive this. Several threads may ask it.
   AllocatorReplay(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes);
 
-  std::optional<AllocatorUse> of(RankIndex rank, const CachingAllocator::Settings& settings = {}) const;
+  std::optional<AllocatorUse> of(RankIndex rank, const CachingAllocator::Settings& settings = {}) const {
+    return of(rank, changes_[rank], settings);
+  }
+  /// Where the rank's changes are at hand: of a large step they are a good part of all memory, and go as soon as they can.
+  std::optional<AllocatorUse> of(RankIndex rank, std::vector<MemoryChange> of_rank,
+                                 const CachingAllocator::Settings& settings) const;
 
  private:
   const Dag& dag_;

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "runtime/analysis/memory.h"
-#include "runtime/analysis/memory_changes.h"
 #include "runtime/base/units.h"
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
@@ -25,10 +24,14 @@ struct DeviceMemory {
   bool operator==(const DeviceMemory&) const = default;
 };
 
-/// Of the rank whose device() is largest, among those that are fullest in their pipeline stage and within a twentieth of the
-/// fullest of all; `allocated` is the largest of theirs. Two steps of each are played through the allocator; it has what NCCL and
-/// CUDA leave of the GPU. Nothing where the replay has nothing (allocator_replay.h).
-std::optional<DeviceMemory> device_memory(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes,
-                                          const std::vector<MemoryUse>& by_rank);
+struct StepMemory {
+  std::vector<MemoryUse> by_stage;  ///< of the fullest ranks
+  /// Of the rank whose device() is largest, among those that are fullest in their pipeline stage and within a twentieth of the
+  /// fullest of all; `allocated` is the largest of theirs. Two steps of each are played through the allocator; it has what NCCL
+  /// and CUDA leave of the GPU. Nothing where the replay has nothing (allocator_replay.h).
+  std::optional<DeviceMemory> device;
+};
+
+StepMemory step_memory(const Dag& dag, const Timeline& timeline);
 
 }  // namespace tandem::studies

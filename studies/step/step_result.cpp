@@ -1,6 +1,7 @@
 #include "studies/step/step_result.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/base/parallel.h"
 #include "sim/bounds.h"
@@ -63,12 +64,9 @@ void add_times(const Dag& dag, const Timeline& timeline, DType precision, StepRe
 }
 
 void add_memory(const Dag& dag, const Timeline& timeline, StepResult& result) {
-  const MemoryChanges changes(dag, timeline);
-  const MemoryUses use(dag, timeline, changes);
-  std::vector<MemoryUse> uses(dag.ranks.size());
-  in_parallel(uses.size(), [&](std::size_t rank) { uses[rank] = use.of(static_cast<RankIndex>(rank)); });
-  result.stages = memory_by_stage(dag, uses);
-  result.device_memory = device_memory(dag, timeline, changes, uses);
+  StepMemory memory = step_memory(dag, timeline);
+  result.stages = std::move(memory.by_stage);
+  result.device_memory = memory.device;
   result.gpu_memory = smallest_memory(dag);
 }
 
