@@ -1,6 +1,7 @@
 #include "runtime/analysis/memory_changes.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -55,24 +56,22 @@ struct Allocation {
   }
 };
 
-/// The beginnings and ends. Equal ones stay in the order of their allocations, however many there are.
-std::vector<MemoryChange> in_order(const std::vector<Allocation>& allocations) {
-  struct Key {
-    std::uint64_t instant = 0;
-    std::uint32_t place = 0;  ///< twice the allocation's; one more for its end
+/// The beginnings and ends of allocations, to be brought into order: an instant, and the allocation's place twice, one more for
+/// its end. `place_of_key` and `instant_of_key` take them from a key.
+template <typename Key>
+std::vector<MemoryChange> in_order_of(std::vector<Key> keys, const std::vector<Allocation>& allocations,
+                                      const auto& instant_of_key, const auto& place_of_key) {
+  const auto change_of = [&](const Key& key) {
+    const std::uint64_t place = place_of_key(key);
+    return allocations[place / 2].change(place % 2 == 1);
   };
-  const auto change_of = [&](const Key& key) { return allocations[key.place / 2].change(key.place % 2 == 1); };
-  std::vector<Key> keys;
-  keys.reserve(2 * allocations.size());
-  for (const Allocation& allocation : allocations)
-    for (const Seconds date : {allocation.life.begin, allocation.life.end})
-      keys.push_back({static_cast<std::uint64_t>(instant_of(date)), static_cast<std::uint32_t>(keys.size())});
-  radix_sort(keys, [](const Key& key) { return key.instant; });
+  radix_sort(keys, instant_of_key);
   for (auto begin = keys.begin(); begin != keys.end();) {
-    const auto end = std::find_if(begin, keys.end(), [&](const Key& key) { return key.instant != begin->instant; });
+    const auto end =
+        std::find_if(begin, keys.end(), [&](const Key& key) { return instant_of_key(key) != instant_of_key(*begin); });
     std::sort(begin, end, [&](const Key& a, const Key& b) {
       const Bytes of_a = change_of(a).bytes, of_b = change_of(b).bytes;
-      return of_a != of_b ? of_a < of_b : a.place < b.place;
+      return of_a != of_b ? of_a < of_b : place_of_key(a) < place_of_key(b);
     });
     begin = end;
   }
@@ -80,6 +79,29 @@ std::vector<MemoryChange> in_order(const std::vector<Allocation>& allocations) {
   changes.reserve(keys.size());
   for (const Key& key : keys) changes.push_back(change_of(key));
   return changes;
+}
+
+/// Equal ones stay in the order of their allocations, however many there are. None is later than `last`.
+std::vector<MemoryChange> in_order(const std::vector<Allocation>& allocations, Seconds last) {
+  using Wide = std::pair<std::uint64_t, std::uint64_t>;
+  const auto fill = [&](auto& keys, const auto& key_of) {
+    keys.reserve(2 * allocations.size());
+    for (const Allocation& allocation : allocations)
+      for (const Seconds date : {allocation.life.begin, allocation.life.end})
+        keys.push_back(key_of(static_cast<std::uint64_t>(instant_of(date)), keys.size()));
+  };
+  const int of_place = std::bit_width(2 * allocations.size());
+  if (std::bit_width(static_cast<std::uint64_t>(instant_of(last))) + of_place <= std::numeric_limits<std::uint64_t>::digits) {
+    std::vector<std::uint64_t> keys;
+    fill(keys, [&](std::uint64_t instant, std::uint64_t place) { return instant << of_place | place; });
+    return in_order_of(
+        std::move(keys), allocations, [&](std::uint64_t key) { return key >> of_place; },
+        [&](std::uint64_t key) { return key & ((std::uint64_t{1} << of_place) - 1); });
+  }
+  std::vector<Wide> keys;
+  fill(keys, [](std::uint64_t instant, std::uint64_t place) { return Wide{instant, place}; });
+  return in_order_of(
+      std::move(keys), allocations, [](const Wide& key) { return key.first; }, [](const Wide& key) { return key.second; });
 }
 
 }  // namespace
@@ -90,6 +112,7 @@ class MemoryChanges::Origins {
   Origins(const Dag& dag, const Timeline& timeline)
       : dag_(dag),
         timeline_(timeline),
+        last_end_(timeline.last_end()),
         tasks_(ByRank::tasks(dag)),
         buffers_(ByRank::buffers(dag)),
         captured_(captured_tasks(dag)),
@@ -114,10 +137,12 @@ class MemoryChanges::Origins {
 
   const ByRank& tasks() const { return tasks_; }
   const ByRank& buffers() const { return buffers_; }
+  Seconds last_end() const { return last_end_; }
 
  private:
   const Dag& dag_;
   const Timeline& timeline_;
+  const Seconds last_end_;
   const ByRank tasks_, buffers_;
   const CapturedTasks captured_;
   const std::vector<std::optional<double>> held_by_kernel_;
@@ -152,7 +177,9 @@ MemoryChanges::MemoryChanges(const Dag& dag, const Timeline& timeline)
 MemoryChanges::~MemoryChanges() = default;
 MemoryChanges::MemoryChanges(MemoryChanges&&) noexcept = default;
 
-std::vector<MemoryChange> MemoryChanges::operator[](RankIndex rank) const { return in_order(origins_->of(rank)); }
+std::vector<MemoryChange> MemoryChanges::operator[](RankIndex rank) const {
+  return in_order(origins_->of(rank), origins_->last_end());
+}
 
 const ByRank& MemoryChanges::tasks() const { return origins_->tasks(); }
 const ByRank& MemoryChanges::buffers() const { return origins_->buffers(); }

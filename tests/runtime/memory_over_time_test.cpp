@@ -142,6 +142,27 @@ MemoryPoint held(const HandMade& step, RankIndex rank, Seconds at) {
   return point;
 }
 
+// Dates and places of changes are sorted by as one number where that has room for both, and apart in a step of decades.
+TEST(MemoryChanges, AreInOrderHoweverLongTheStep) {
+  constexpr double decades = 4e5;
+  for (std::uint32_t seed = 0; seed < 10; ++seed) {
+    HandMade step = random_step(seed);
+    Timeline slow = step.timeline;
+    for (std::vector<Seconds>* dates : {&slow.start, &slow.end})
+      for (Seconds& date : *dates) date *= decades;
+    const MemoryChanges usual(step.dag, step.timeline), longest(step.dag, slow);
+    for (const RankIndex rank : {0U, 1U}) {
+      const std::vector<MemoryChange> changes = usual[rank], same = longest[rank];
+      ASSERT_EQ(changes.size(), same.size());
+      EXPECT_TRUE(std::ranges::is_sorted(changes, {}, &MemoryChange::at));
+      for (std::size_t i = 0; i < changes.size(); ++i) {
+        EXPECT_EQ(decades * changes[i].at, same[i].at);
+        EXPECT_EQ(std::pair(changes[i].buffer, changes[i].bytes), std::pair(same[i].buffer, same[i].bytes));
+      }
+    }
+  }
+}
+
 TEST(MemoryOverTime, IsWhatIsAliveAndItsPeakIsThatOfMemoryUse) {
   for (std::uint32_t seed = 0; seed < 10; ++seed) {
     HandMade step = random_step(seed);
