@@ -56,8 +56,8 @@ struct Allocation {
   }
 };
 
-/// The beginnings and ends of allocations, to be brought into order: an instant, and the allocation's place twice, one more for
-/// its end. `place_of_key` and `instant_of_key` take them from a key.
+/// Returns the beginnings and ends of allocations in order. There is a key for each, which holds its instant and its place: twice
+/// the allocation's, one more for its end.
 template <typename Key>
 std::vector<MemoryChange> in_order_of(std::vector<Key> keys, const std::vector<Allocation>& allocations,
                                       const auto& instant_of_key, const auto& place_of_key) {

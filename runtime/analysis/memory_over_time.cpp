@@ -94,8 +94,7 @@ std::vector<MemoryOverTime> memory_over_time(const Dag& dag, const Timeline& tim
     changes = changes_in(MemoryHome::allocator, std::move(changes));
     const auto after_peak = std::ranges::upper_bound(changes, use.peak_at, {}, &MemoryChange::at);
     const std::span<const MemoryChange> until_peak(changes.begin(), after_peak);
-    memories[i] = {.rank = ranks[i],
-                   .use = use,
+    memories[i] = {.use = use,
                    .peak_task = until_peak.empty() ? no_id : touched[until_peak.back().buffer].first,
                    .points = thinned(points_of(changes, use), detail.points),
                    .largest = largest_of(dag, until_peak, touched, use, detail.holders)};

@@ -28,7 +28,6 @@ struct MemoryHolder {
 
 /// A rank's memory over the step. What stays allocated throughout is in `use`; its peak is that of `points`.
 struct MemoryOverTime {
-  RankIndex rank = 0;
   MemoryUse use;
   TaskId peak_task = no_id;           ///< whose start allocated most at the peak; no_id where nothing ever is
   std::vector<MemoryPoint> points;    ///< a step function: the first point is at 0, the last value holds until the step's end

@@ -50,7 +50,7 @@ Json memory_json(const Dag& dag, const Timeline& timeline, const std::vector<Mem
     }
     Json largest = Json::array();
     for (const MemoryHolder& holder : memory.largest) largest.push_back({{"what", holder.name}, {"bytes", holder.bytes}});
-    const Rank& rank = dag.ranks[memory.rank];
+    const Rank& rank = dag.ranks[memory.use.rank];
     stages.push_back({{"stage", rank.pp},
                       {"rank", rank.world_rank},
                       {"gpu_bytes", dag.devices[rank.device].memory},

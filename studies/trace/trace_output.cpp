@@ -19,7 +19,7 @@ void count_memory(TraceSource& source) {
   const MemoryDetail detail{.points = most_memory_points, .holders = 0};
   for (const MemoryOverTime& memory : memory_over_time(*source.dag, *source.timeline, ranks, detail)) {
     const Bytes throughout = memory.use.parameters + memory.use.gradients + memory.use.optimizer;
-    TraceCounter& counter = source.counters.emplace_back(TraceCounter{"memory", "bytes", memory.rank});
+    TraceCounter& counter = source.counters.emplace_back(TraceCounter{"memory", "bytes", memory.use.rank});
     for (const MemoryPoint& point : memory.points) {
       counter.times.push_back(point.at);
       counter.values.push_back(static_cast<double>(throughout + point.bytes()));

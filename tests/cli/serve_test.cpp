@@ -151,6 +151,18 @@ TEST(Serve, PinnedPointsAreAStudyThatSweepTakes) {
   }
 }
 
+// Links that faster NICs would make bind tell ranks apart there, and nowhere else.
+TEST(Serve, GivesThePageOfAStepWhoseLinksMayBecomeFaster) {
+  const std::string leaves =
+      "model: {layers: 4, hidden: 1024, heads: 8, kv_heads: 8, ffn: 4096, vocab: 64}\n"
+      "cluster: {preset: dgx-h100, gpus: 64, fabric: {leaf_ports: 4}}\nparallelism: {tp: 4, pp: 2, dp: 8}\n"
+      "training: {sequence: 512, micro_batch: 1, global_batch: 16}\nfaults: {slow_gpu: {rank: 13, factor: 0.5}}\n";
+  const Served served({"--folder", scenarios});
+  EXPECT_EQ(served.job("step", leaves, {}, in_turn).json()["run"]["rank_classes"], 8);
+  const std::string page = served.job("report", leaves).last_line()["answer"]["page"];
+  EXPECT_THAT(page, testing::HasSubstr("\"rank_classes\":12"));
+}
+
 TEST(Serve, SavesAScenarioThatReadsAsTheSame) {
   const Served served({"--folder", scenarios});
   const std::vector<std::string> changes = {"parallelism.pp=4", "training.overlap.tp=true"};

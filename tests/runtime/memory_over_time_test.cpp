@@ -63,7 +63,7 @@ TEST(MemoryOverTime, IsAStepFunctionWithItsPeakNamed) {
   step.read("later", x, 6, 7);
   step.finish();
   const MemoryOverTime memory = step.of(rank);
-  EXPECT_EQ(memory.rank, rank);
+  EXPECT_EQ(memory.use.rank, rank);
   EXPECT_THAT(memory.points, ElementsAre(FieldsAre(0, 0, 3), FieldsAre(1, 10, 3), FieldsAre(2, 10, 3 + 5), FieldsAre(3, 30, 3),
                                          FieldsAre(4, 18, 3), FieldsAre(6, 10, 3), FieldsAre(7, 0, 3)));
   EXPECT_EQ(memory.use.peak_at, 3);
