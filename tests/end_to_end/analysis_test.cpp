@@ -38,8 +38,12 @@ void expect_sound_memory(const Dag& dag, const Timeline& timeline) {
   std::iota(ranks.begin(), ranks.end(), RankIndex{0});
   const std::vector<MemoryUse> uses = memory_use(dag, timeline);
   for (const std::size_t points : {10UL, 1'000'000UL}) {
-    for (const MemoryOverTime& memory : memory_over_time(dag, timeline, ranks, {.points = points, .holders = 1000})) {
-      const MemoryUse& use = uses[memory.rank];
+    const std::vector<MemoryOverTime> memories =
+        memory_over_time(dag, timeline, ranks, {.points = points, .holders = 1000});
+    ASSERT_EQ(memories.size(), ranks.size());
+    for (const RankIndex rank : ranks) {
+      const MemoryOverTime& memory = memories[rank];
+      const MemoryUse& use = uses[rank];
       const Bytes peak = use.activations + use.buffers;
       EXPECT_LE(memory.points.size(), points);
       EXPECT_EQ(std::ranges::max(memory.points, {}, &MemoryPoint::bytes).bytes(), peak);
@@ -47,7 +51,7 @@ void expect_sound_memory(const Dag& dag, const Timeline& timeline) {
       for (const MemoryHolder& holder : memory.largest) held += holder.bytes;
       EXPECT_EQ(held, peak);
       ASSERT_NE(memory.peak_task, no_id);
-      EXPECT_EQ(dag.tasks[memory.peak_task].rank, memory.rank);
+      EXPECT_EQ(dag.tasks[memory.peak_task].rank, rank);
       EXPECT_EQ(timeline.start[memory.peak_task], use.peak_at);
     }
   }
