@@ -40,6 +40,18 @@ std::uint32_t Buffers::number_of(const Distinct& distinct) {
   return found->second;
 }
 
+void Buffers::push_like(BufferId earlier, BufferId base) {
+  const Distinct& distinct = distinct_[numbers_[earlier]];
+  const auto id = static_cast<BufferId>(size());
+  if (distinct.buffer.base == (distinct.is_counted_back ? id - base : base)) {
+    numbers_.push_back(numbers_[earlier]);
+    return;
+  }
+  Buffer buffer = distinct.buffer;
+  buffer.base = base;
+  push_back(buffer);
+}
+
 void Buffers::append(const Buffers& others) {
   const auto first = static_cast<BufferId>(size());
   std::vector<std::uint32_t> number_here;

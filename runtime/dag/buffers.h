@@ -62,6 +62,8 @@ class Buffers {
   Iterator end() const;
 
   void push_back(const Buffer& buffer) { numbers_.push_back(number_of(buffer, static_cast<BufferId>(size()))); }
+  /// Adds one that differs from an earlier one in its base alone.
+  void push_like(BufferId earlier, BufferId base);
   void set(BufferId id, const Buffer& buffer) { numbers_[id] = number_of(buffer, id); }
   /// Appends others, whose bases are ids among themselves.
   void append(const Buffers& others);

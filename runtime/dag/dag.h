@@ -82,6 +82,8 @@ struct Task {
   std::int16_t layer = -1;  ///< -1: belongs to no layer
   std::int16_t chunk = -1;  ///< model chunk on this rank
   std::uint16_t name = 0;   ///< index into `Dag::names`
+
+  bool operator==(const Task&) const = default;
 };
 
 /// The members of one collective or transfer: they start together when all are ready, and end together.
@@ -90,6 +92,7 @@ struct Group {
   Bytes bytes = 0;  ///< the full vector: what is all-reduced, all of what is gathered, all that is scattered; one member's buffer
                     ///< in an all-to-all; a send's payload. Broadcast and reduce: the vector; gather and scatter: all that the
                     ///< root holds; barrier: nothing
+  bool operator==(const Group&) const = default;
 };
 
 struct Communicator {
@@ -135,6 +138,8 @@ struct InputShard {
   Positions positions = {};
   std::int64_t vocabulary = 0;  ///< values lie in [0, vocabulary)
   std::int32_t ahead = 0;       ///< tokens and targets are those of so many positions later
+
+  bool operator==(const InputShard&) const = default;
 };
 
 /// The documents that the sequences of the first step are packed of, and that attention ends with.

@@ -58,6 +58,12 @@ BufferId DagBuilder::view(BufferId of, std::int64_t offset, const Shape& shape) 
   return static_cast<BufferId>(dag_.buffers.size() - 1);
 }
 
+BufferId DagBuilder::buffer_like(BufferId earlier, BufferId base) {
+  dag_.buffers.push_like(earlier, base);
+  first_access_.push_back(no_id);
+  return static_cast<BufferId>(dag_.buffers.size() - 1);
+}
+
 std::uint16_t DagBuilder::name_id(std::string_view name) {
   const auto place = hash(reinterpret_cast<std::uintptr_t>(name.data()) + name.size()) % recent_names_.size();
   const std::uint16_t recent = recent_names_[place];
@@ -111,6 +117,28 @@ void DagBuilder::order_by_access(TaskId task, Stream stream, const Operand& oper
 }
 
 TaskId DagBuilder::add_task(const Task& task, std::span<const Operand> operands) {
+  const TaskId id = add_in_order(task, operands);
+  kernels_.add(dag_, ranks()[task.rank].device);
+  return id;
+}
+
+TaskId DagBuilder::task_like(TaskId earlier, std::int32_t micro_batch, std::span<const BufferId> buffers) {
+  Task task = dag_.tasks[earlier];
+  task.micro_batch = micro_batch;
+  std::array<Operand, most_operands> operands;
+  const std::span<const Operand> before = dag_.operands_of(earlier);
+  for (std::size_t i = 0; i < before.size(); ++i) operands[i] = {buffers[i], before[i].access_bits};
+  if (task.group != no_id) {
+    const Group group = dag_.groups[task.group];
+    task.group = group_of(group.communicator, next_call(group.communicator, task.rank, task.op == OpKind::receive), group.bytes);
+  }
+  const TaskId id = add_in_order(task, {operands.data(), before.size()});
+  kernels_.add_like(earlier);
+  if (task.group != no_id) group_members_.emplace_back(task.group, id);
+  return id;
+}
+
+TaskId DagBuilder::add_in_order(const Task& task, std::span<const Operand> operands) {
   const auto id = static_cast<TaskId>(dag_.tasks.size());
   dag_.tasks.push_back(task);
   dag_.tasks.back().first_operand = static_cast<std::uint32_t>(dag_.operands.size());
@@ -128,7 +156,6 @@ TaskId DagBuilder::add_task(const Task& task, std::span<const Operand> operands)
     before_.erase(std::unique(before_.begin(), before_.end()), before_.end());
   }
   for (const TaskId before : before_) edges_.emplace_back(before, id);
-  kernels_.add(dag_, ranks()[task.rank].device);
   return id;
 }
 

@@ -56,6 +56,13 @@ class DagBuilder {
   TaskId kernel(OpKind op, const OpAttributes& attributes, const TaskLabels& labels, std::span<const BufferId> reads,
                 std::span<const BufferId> writes, std::span<const BufferId> updates = {});
 
+  /// Adds what an earlier buffer of the same rank is: a buffer of its own where `base` is the id that it gets, or a view of
+  /// `base`.
+  BufferId buffer_like(BufferId earlier, BufferId base);
+  /// Adds what an earlier task of the same rank is, for another micro-batch and on other buffers of the same types: those that
+  /// are in the places of its operands.
+  TaskId task_like(TaskId earlier, std::int32_t micro_batch, std::span<const BufferId> buffers);
+
   /// all_reduce: `in` is updated in place and `out` is the same buffer. all_gather: the shard, the whole. reduce_scatter: the
   /// whole, the shard. all_to_all: parts by destination, parts by source, equally large and in the members' order. send: `in`
   /// alone; receive: `out` alone; pass `no_id` for the other. copy: one
@@ -137,6 +144,8 @@ class DagBuilder {
   const std::vector<Rank>& ranks() const { return (whole_ != nullptr ? whole_->dag_ : dag_).ranks; }
   const std::vector<Communicator>& communicators() const { return (whole_ != nullptr ? whole_->dag_ : dag_).communicators; }
   TaskId add_task(const Task& task, std::span<const Operand> operands);
+  /// Adds it without its kernel's number.
+  TaskId add_in_order(const Task& task, std::span<const Operand> operands);
   TaskId join(OpKind op, CommunicatorId communicator, const TaskLabels& labels, RankIndex rank, Bytes bytes,
               std::span<const Operand> operands, const ReductionAttributes& attributes);
   std::uint32_t next_call(CommunicatorId communicator, RankIndex rank, bool receives);

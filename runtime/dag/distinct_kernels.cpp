@@ -52,6 +52,12 @@ void KernelNumbers::add(const Dag& dag, std::uint32_t device) {
   found_.of_task.push_back(is_communication(dag.tasks[id].op) ? no_id : number_of(dag, device, id));
 }
 
+void KernelNumbers::add_like(TaskId earlier) {
+  const KernelId kernel = found_.of_task[earlier];
+  found_.of_task.push_back(kernel);
+  if (kernel != no_id) last_ = kernel;
+}
+
 void KernelNumbers::append(const Dag& dag, const DistinctKernels& among_themselves) {
   const auto first_task = static_cast<TaskId>(found_.of_task.size());
   std::vector<KernelId> numbers;

@@ -12,6 +12,8 @@ class KernelNumbers {
  public:
   /// Numbers the next task of `dag`, which comes after all that were numbered before, has its operands, and runs on this device.
   void add(const Dag& dag, std::uint32_t device);
+  /// Numbers the next task, which runs the kernel of an earlier one.
+  void add_like(TaskId earlier);
   /// Numbers the next tasks of `dag`, on the devices of their ranks, which were numbered among themselves before.
   void append(const Dag& dag, const DistinctKernels& among_themselves);
   const DistinctKernels& found() const { return found_; }

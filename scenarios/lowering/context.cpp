@@ -147,9 +147,28 @@ TaskId Context::kernel(OpKind op, const OpAttributes& attributes, std::string_vi
       for (const BufferId buffer : written) offload.write(*this, buffer);
   }
   const TaskId task = builder.kernel(op, attributes, labels(name, Stream::compute), reads, writes, updates);
-  for (const TaskId before : held_) builder.depend(before, task);
-  held_.clear();
+  wait_for_held(task);
   return task;
+}
+
+void Context::start_after_compute(TaskId task) {
+  builder.depend(builder.last_on(rank, Stream::compute), task);
+  if (notes != nullptr) notes->orders.push_back({notes->now(builder.dag()), notes->number_of(task)});
+}
+
+void Context::hold_compute_until(TaskId task) {
+  held_.push_back(task);
+  if (notes != nullptr) notes->holds.push_back({notes->now(builder.dag()), notes->number_of(task)});
+}
+
+void Context::wait_for_held(TaskId kernel) {
+  for (const TaskId before : held_) builder.depend(before, kernel);
+  held_.clear();
+}
+
+void Context::gave_gradient(ParameterId parameter) {
+  if (notes != nullptr) notes->gradients.push_back({notes->now(builder.dag()), parameter, {phase, layer, chunk}});
+  on_gradient(static_cast<std::size_t>(chunk), parameter);
 }
 
 TaskId Context::collective(OpKind op, Slot slot, Stream stream, std::string_view name, BufferId in, BufferId out,

@@ -21,6 +21,7 @@
 #include "scenarios/lowering/offload_activations.h"
 #include "scenarios/lowering/ownership.h"
 #include "scenarios/lowering/parameters.h"
+#include "scenarios/lowering/pass_notes.h"
 #include "scenarios/lowering/put_off_weights.h"
 #include "scenarios/lowering/tape.h"
 #include "scenarios/mesh/world.h"
@@ -245,7 +246,7 @@ class Context {
   void lower_waiting_weights();
   std::function<void(std::size_t chunk, ParameterId parameter)> on_gradient;
   /// Tells it of a parameter of the current chunk, whose gradient a kernel gives beside another's.
-  void gave_gradient(ParameterId parameter) { on_gradient(static_cast<std::size_t>(chunk), parameter); }
+  void gave_gradient(ParameterId parameter);
 
   /// Returns the backward's `x`: what the forward kept, or the copy computed again of what it did not (see `recompute_output`).
   BufferId kept(BufferId x) const {
@@ -279,8 +280,14 @@ class Context {
   void gradients_are_whole() { gradients_whole_ = builder.last_on(rank, Stream::compute); }
   void wait_for_gradients(TaskId reader) { builder.depend(gradients_whole_, reader); }
 
+  /// Makes `task` start after the last compute kernel so far, whose data it need not read.
+  void start_after_compute(TaskId task);
   /// Makes the next compute kernel start after `task`.
-  void hold_compute_until(TaskId task) { held_.push_back(task); }
+  void hold_compute_until(TaskId task);
+  /// To be called for each compute kernel.
+  void wait_for_held(TaskId kernel);
+  bool copies_passes = false;  ///< that are alike; see repeated_passes.h
+  PassNotes* notes = nullptr;  ///< to be taken of the pass being lowered
 
  private:
   /// What is recorded is made of `parts`, in its place: kernels are large, and many.
@@ -298,6 +305,28 @@ class Context {
 
  public:
   MatrixBlocks muon_blocks = {};  ///< in the unsharded reference of a step whose ranks orthogonalize their shards; see muon.h
+};
+
+/// Takes notes of a pass's turn, if any are to be taken.
+class NotesScope {
+ public:
+  NotesScope(Context& context, PassNotes* notes) : context_(context), notes_(notes) {
+    context.notes = notes;
+    if (notes == nullptr) return;
+    if (notes->turns.empty()) notes->casts_before = context.casts;
+    notes->enter(context.builder.dag());
+  }
+  NotesScope(const NotesScope&) = delete;
+  ~NotesScope() {
+    context_.notes = nullptr;
+    if (notes_ == nullptr) return;
+    notes_->leave(context_.builder.dag(), {context_.phase, context_.layer, context_.chunk});
+    notes_->casts_after = context_.casts;
+  }
+
+ private:
+  Context& context_;
+  PassNotes* notes_;
 };
 
 /// Lowers what lies inside for the model's encoder, or for the model, and then goes on as before.

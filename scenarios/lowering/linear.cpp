@@ -72,10 +72,7 @@ void bias_gradient(Context& context, ParameterId bias, BufferId dy, std::string_
 BufferId reduce_after_all(Context& context, BufferId partial, std::string_view name) {
   const BufferId sum = context.reduce_partial(partial, name);
   if (context.sizes.tp == 1) return sum;
-  context.issue([&context] {
-    DagBuilder& builder = context.builder;
-    builder.depend(builder.last_on(context.rank, Stream::compute), builder.last_on(context.rank, Stream::tp));
-  });
+  context.issue([&context] { context.start_after_compute(context.builder.last_on(context.rank, Stream::tp)); });
   return sum;
 }
 

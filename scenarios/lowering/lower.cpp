@@ -1,9 +1,12 @@
 #include "scenarios/lowering/lower.h"
 
+#include <spdlog/spdlog.h>
+
 #include <numeric>
 #include <stdexcept>
 
 #include "scenarios/lowering/lower_rank.h"
+#include "scenarios/lowering/repeated_passes.h"
 #include "scenarios/spec/model_flops.h"
 #include "scenarios/spec/parameter_count.h"
 
@@ -23,7 +26,7 @@ StepDocuments documents_of(const Scenario& scenario, const DocumentTotals& packe
           .mean_ranks = packed.mean_ranks};
 }
 
-Dag lower_ranks(const Scenario& scenario, const World& world, const StepRange& steps, const std::vector<RankIndex>& ranks) {
+Dag lower_as_said(const Scenario& scenario, const World& world, const StepRange& steps, const std::vector<RankIndex>& ranks) {
   if (steps.count > 1 && scenario.parallelism.zero > 0) throw std::logic_error("several steps are lowered without ZeRO alone");
   if (steps.count > 1 && scenario.training.compressor.keeps_residuals())
     throw std::logic_error("residuals are those before a single step");
@@ -52,6 +55,16 @@ Dag lower_ranks(const Scenario& scenario, const World& world, const StepRange& s
         of_rank, scenario, world, rank, [&](StageProgram& program) { program.lower(steps); }, of_sharded);
   });
   return builder.finish();
+}
+
+Dag lower_ranks(const Scenario& scenario, const World& world, StepRange steps, const std::vector<RankIndex>& ranks) {
+  try {
+    return lower_as_said(scenario, world, steps, ranks);
+  } catch (const PassesDiffer& difference) {
+    spdlog::debug("{}: all are lowered", difference.what());
+    steps.copies_passes = false;
+    return lower_as_said(scenario, world, steps, ranks);
+  }
 }
 
 }  // namespace

@@ -16,6 +16,8 @@ struct StepRange {
   bool restores_residuals = false;
   std::int32_t micro_batches = 0;  ///< of each step; 0: all of the global batch
   std::int64_t stride = 0;         ///< sequences from one step's batch to the next's; 0: the global batch
+  /// Of passes that are alike most are copied from one of them, and otherwise lowered as it was: the graph is the same.
+  bool copies_passes = true;
 };
 
 /// From one exchange of all data-parallel ranks to the next: one step, or as many as local SGD takes.

@@ -33,7 +33,7 @@ BufferId PipelineLink::receive(Direction direction, std::int64_t states) {
   const Channel through = channel(direction, placement_.descends(context_.chunk));
   TaskId task = context_.collective(OpKind::receive, through.receive_slot, through.receive_stream,
                                     forward ? "receive forward" : "receive backward", no_id, arriving);
-  context_.builder.depend(posted_after(), task);  // nothing where it is posted from the start
+  receives(task);
   if (arriving != data)
     task = context_.collective(OpKind::all_gather, Slot::tp, Stream::tp, forward ? "gather forward" : "gather backward", arriving,
                                data);
@@ -52,8 +52,14 @@ void PipelineLink::send(Direction direction, BufferId data) {
       context_.collective(OpKind::send, through.send_slot, through.send_stream, forward ? "send forward" : "send backward",
                           scatters() ? context_.shard_of(data, context_.sizes.tp_rank) : data, no_id);
   // Of several states, other kernels wrote other ranks' parts; Megatron-Core's `torch.cat` writes all at once.
-  if (context_.shape_of(data)[0] > context_.sizes.sequence_shard)
-    context_.builder.depend(context_.builder.last_on(context_.rank, Stream::compute), task);
+  if (context_.shape_of(data)[0] > context_.sizes.sequence_shard) context_.start_after_compute(task);
+  sends(task);
+}
+
+/// Nothing precedes it where it is posted from the start.
+void PipelineLink::receives(TaskId task) { context_.builder.depend(posted_after(), task); }
+
+void PipelineLink::sends(TaskId task) {
   if (!context_.scenario.training.overlap_pp) sent_.push_back(task);
 }
 

@@ -34,6 +34,9 @@ class PipelineLink {
   /// `states`: hidden states of each token, one after the other along the sequence.
   BufferId receive(Direction direction, std::int64_t states);
   void send(Direction direction, BufferId data);
+  /// A receive or a send of the action being lowered has been issued.
+  void receives(TaskId task);
+  void sends(TaskId task);
   /// The compute of an action that may receive or send is lowered in full. `exchanges`: and the stage exchanges after it.
   void end_action(bool exchanges);
 

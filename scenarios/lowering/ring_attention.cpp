@@ -19,7 +19,7 @@ BufferId receive(Context& context, const Shape& shape, std::string_view name) {
   const BufferId data = context.gathered(shape);
   context.issue([&context, data, name = std::string(name)] {
     const TaskId task = context.collective(OpKind::receive, Slot::receive_context, Stream::cp_receive, name, no_id, data);
-    context.builder.depend(context.builder.last_on(context.rank, Stream::compute), task);
+    context.start_after_compute(task);
   });
   return data;
 }

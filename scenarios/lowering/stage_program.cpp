@@ -1,11 +1,13 @@
 #include "scenarios/lowering/stage_program.h"
 
 #include <algorithm>
+#include <memory>
 #include <stdexcept>
 
 #include "scenarios/lowering/data_parallel.h"
 #include "scenarios/lowering/local_steps.h"
 #include "scenarios/lowering/optimizer.h"
+#include "scenarios/lowering/repeated_passes.h"
 #include "scenarios/lowering/turns.h"
 #include "scenarios/schedules/stage_actions.h"
 
@@ -47,6 +49,7 @@ std::vector<Action> StageProgram::actions(std::int32_t micro_batches) const {
 void StageProgram::lower(const StepRange& steps) {
   const std::int64_t stride = steps.stride > 0 ? steps.stride : context_.scenario.training.global_batch;
   context_.restores_residuals = steps.restores_residuals;
+  context_.copies_passes = steps.copies_passes;
   for (std::int32_t step = 0; step < steps.count; ++step) {
     context_.steps_before = step;
     context_.first_sequence = steps.first_sequence + step * stride;
@@ -95,13 +98,23 @@ void StageProgram::shard_weights(const std::vector<Action>& actions) {
 }
 
 void StageProgram::follow(const std::vector<Action>& actions) {
+  std::optional<RepeatedPasses> repeated;
+  if (context_.copies_passes && RepeatedPasses::may_repeat(context_, actions)) repeated.emplace(context_, link_, actions);
+  const auto pass_of = [&](std::size_t action) {
+    std::unique_ptr<PassInTurns> copy = repeated ? repeated->copy_of(action) : nullptr;
+    copied_ += copy ? 1 : 0;
+    if (copy) return copy;
+    return lowered_pass(context_, pieces_of(actions[action]), repeated ? &repeated->notes_of(action) : nullptr);
+  };
   for (std::size_t i = 0; i < actions.size(); ++i) {
-    ChunkProgram::Pieces pieces = pieces_of(actions[i]);
+    const auto pass = pass_of(i);
     if (actions[i].beside_next) {
-      take_turns(context_, std::move(pieces), pieces_of(actions.at(++i)));
+      const auto beside = pass_of(++i);
+      take_turns(context_.scenario, *pass, *beside);
     } else {
-      for (const std::function<void()>& piece : pieces) piece();
+      while (!pass->is_done()) pass->take_piece();
     }
+    if (repeated) repeated->look_at(i);
     if (actions[i].kind != Action::Kind::backward_weight) link_.end_action(!actions[i].exchanges_with_next);
   }
 }

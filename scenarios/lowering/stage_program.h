@@ -20,6 +20,8 @@ class StageProgram {
   void lower(const StepRange& steps);
   /// Lowers one step that does these things in this order, in place of the schedule's.
   void lower_step(const std::vector<Action>& schedule);
+  /// How many passes were copied so far (repeated_passes.h).
+  std::size_t copied_passes() const { return copied_; }
 
  private:
   Context& context_;
@@ -28,6 +30,7 @@ class StageProgram {
   std::vector<ChunkProgram> chunks_;
   std::vector<bool> cleared_;                      ///< by chunk: its gradients were set to zero
   std::optional<ShardedWeights> sharded_weights_;  ///< with ZeRO-3
+  std::size_t copied_ = 0;
 
   std::vector<Action> actions(std::int32_t micro_batches) const;
   void shard_weights(const std::vector<Action>& actions);

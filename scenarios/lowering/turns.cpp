@@ -5,19 +5,23 @@
 namespace tandem::scenarios {
 namespace {
 
-/// A pass that is lowered turn by turn. Its pieces are recorded one by one, each when all before it is lowered.
-class PassInTurns {
+/// Its pieces are recorded one by one, each when all before it is lowered.
+class LoweredPass : public PassInTurns {
  public:
-  PassInTurns(Context& context, ChunkProgram::Pieces pieces) : context_(context), pieces_(std::move(pieces)) {}
+  LoweredPass(Context& context, ChunkProgram::Pieces pieces, PassNotes* notes)
+      : context_(context), pieces_(std::move(pieces)), notes_(notes) {}
 
-  bool is_done() const { return next_ == pieces_.size() && recorded_.empty(); }
+  bool is_done() const override { return next_ == pieces_.size() && recorded_.empty(); }
 
-  void take_piece() {
-    if (next_ < pieces_.size()) pieces_[next_++]();
+  void take_piece() override {
+    if (next_ == pieces_.size()) return;
+    const NotesScope scope(context_, notes_);
+    pieces_[next_++]();
   }
 
-  /// Up to the next cut.
-  void take_turn() {
+  void take_turn() override {
+    if (is_done()) return;
+    const NotesScope scope(context_, notes_);
     while (!is_done()) {
       if (recorded_.empty()) record(pieces_[next_++]);
       while (!recorded_.empty()) {
@@ -32,6 +36,7 @@ class PassInTurns {
  private:
   Context& context_;
   ChunkProgram::Pieces pieces_;
+  PassNotes* notes_;
   std::size_t next_ = 0;
   Recording recorded_;
 
@@ -44,17 +49,20 @@ class PassInTurns {
 
 }  // namespace
 
-void take_turns(Context& context, ChunkProgram::Pieces forward, ChunkProgram::Pieces backward) {
-  PassInTurns forth(context, std::move(forward)), back(context, std::move(backward));
-  forth.take_piece();
-  back.take_piece();
-  while (!forth.is_done() || !back.is_done()) {
-    if (context.scenario.overlaps_ep()) {
-      back.take_turn();
-      forth.take_turn();
+std::unique_ptr<PassInTurns> lowered_pass(Context& context, ChunkProgram::Pieces pieces, PassNotes* notes) {
+  return std::make_unique<LoweredPass>(context, std::move(pieces), notes);
+}
+
+void take_turns(const Scenario& scenario, PassInTurns& forward, PassInTurns& backward) {
+  forward.take_piece();
+  backward.take_piece();
+  while (!forward.is_done() || !backward.is_done()) {
+    if (scenario.overlaps_ep()) {
+      backward.take_turn();
+      forward.take_turn();
     } else {
-      forth.take_piece();
-      back.take_piece();
+      forward.take_piece();
+      backward.take_piece();
     }
   }
 }

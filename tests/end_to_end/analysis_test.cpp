@@ -38,8 +38,7 @@ void expect_sound_memory(const Dag& dag, const Timeline& timeline) {
   std::iota(ranks.begin(), ranks.end(), RankIndex{0});
   const std::vector<MemoryUse> uses = memory_use(dag, timeline);
   for (const std::size_t points : {10UL, 1'000'000UL}) {
-    const std::vector<MemoryOverTime> memories =
-        memory_over_time(dag, timeline, ranks, {.points = points, .holders = 1000});
+    const std::vector<MemoryOverTime> memories = memory_over_time(dag, timeline, ranks, {.points = points, .holders = 1000});
     ASSERT_EQ(memories.size(), ranks.size());
     for (const RankIndex rank : ranks) {
       const MemoryOverTime& memory = memories[rank];

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "scenarios/lowering/context.h"
+#include "scenarios/lowering/pipeline.h"
+#include "scenarios/lowering/turns.h"
+#include "scenarios/schedules/schedule.h"
+
+namespace tandem::scenarios {
+
+/// The passes of a rank's step. Most do what one before them did for another micro-batch: these are copied, task by task, with
+/// other buffers in place of the micro-batch's own, which costs a fraction of lowering them.
+///
+/// Passes are of one kind where they are the same action of the same chunk, are both lowered in turns with another or both not,
+/// and what their micro-batches did before is of the same kinds, so that what they read of it has the same numbers there. A
+/// chunk's first passes, which cast its weights, are kinds of their own. Of each kind the first two are lowered, and so is
+/// whatever these micro-batches did before, since that leaves a tape for the backward. Where the two differ in anything but which
+/// buffers of their micro-batch they name, PassesDiffer is thrown; the others are copies of the second.
+class RepeatedPasses {
+ public:
+  /// All stay where they are.
+  RepeatedPasses(Context& context, PipelineLink& link, std::span<const Action> actions);
+  RepeatedPasses(const RepeatedPasses&) = delete;
+
+  /// Whether micro-batches differ in nothing but their tokens, as far as the scenario tells.
+  static bool may_repeat(const Context& context, std::span<const Action> actions);
+
+  /// Returns action number `action` as a copy; nothing where it is to be lowered.
+  std::unique_ptr<PassInTurns> copy_of(std::size_t action);
+  /// Returns the notes to take when it is lowered.
+  PassNotes& notes_of(std::size_t action) { return passes_[action].notes; }
+  /// To be called when all actions so far have been lowered or copied, of which `last` is the last.
+  void look_at(std::size_t last);
+
+ private:
+  class Copy;
+
+  /// A buffer that a pass names: of itself, of what its micro-batch did before, or the same for all passes.
+  struct Place {
+    std::uint32_t of = 0;  ///< `every`, `own`, or `earlier` and later: the micro-batch's passes in their order
+    std::uint32_t number = 0;
+    bool operator==(const Place&) const = default;
+  };
+  static constexpr std::uint32_t every = 0, own = 1, earlier = 2;
+
+  struct Pass {
+    std::size_t before = 0;  ///< passes of the micro-batch
+    std::uint32_t kind = 0;
+    bool is_copied = false;
+    PassNotes notes;  ///< of a copy: its buffers alone
+  };
+  /// A lowered pass, of which others are copies.
+  struct Original {
+    std::size_t action = 0;
+    std::vector<Place> bases;             ///< by buffer
+    std::vector<Place> operands;          ///< of all tasks, one after the other
+    std::vector<std::int64_t> sequences;  ///< by input, its first counted from the micro-batch's first
+  };
+  struct Kind {
+    std::size_t passes = 0;
+    bool has_copies = false;
+    std::size_t lowered = 0;  ///< so far
+    std::optional<Original> original;
+  };
+
+  Context& context_;
+  PipelineLink& link_;
+  std::span<const Action> actions_;
+  std::vector<Pass> passes_;                              ///< by action
+  std::vector<std::vector<std::size_t>> of_micro_batch_;  ///< its passes, in their order
+  std::vector<Kind> kinds_;
+  std::size_t looked_at_ = 0;
+
+  void find_kinds();
+  void choose_copied();
+  std::vector<const std::vector<BufferId>*> buffers_by_place(std::size_t action) const;
+  Original original_of(std::size_t action) const;
+  bool are_alike(const Original& one, const Original& other) const;
+  std::int64_t sequence_of(std::size_t action) const;
+};
+
+}  // namespace tandem::scenarios
