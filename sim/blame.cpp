@@ -90,11 +90,6 @@ std::vector<Speedup> blame_candidates(const Dag& dag, const Timeline& timeline, 
   return speedups;
 }
 
-std::vector<Blame> blame(const Dag& dag, const Timeline& timeline, std::span<const Speedup> speedups, std::size_t jobs,
-                         Collectives collectives) {
-  return blame(dag, timeline, speedups, makespans(dag, speedups, jobs, collectives));
-}
-
 std::vector<Blame> blame(const Dag& dag, const Timeline& timeline, std::span<const Speedup> speedups,
                          std::span<const Seconds> makespans) {
   const double steps = dag.info.steps;

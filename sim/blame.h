@@ -6,7 +6,6 @@
 
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
-#include "sim/simulate.h"
 #include "sim/speedup.h"
 
 namespace tandem::sim {
@@ -35,11 +34,8 @@ struct BlameEffort {
 ///   tiers that are crossed, by the time of the collectives that they limit (see bottleneck.h)
 std::vector<Speedup> blame_candidates(const Dag& dag, const Timeline& timeline, const BlameEffort& effort = {});
 
-/// Simulates the step of which `timeline` is the simulation, once with each of `speedups`, `jobs` at a time. Returns the blames,
-/// the most gained first. For a multi-step DAG, times are those of one step.
-std::vector<Blame> blame(const Dag& dag, const Timeline& timeline, std::span<const Speedup> speedups, std::size_t jobs,
-                         Collectives collectives = Collectives::fluid);
-/// Returns the same where it is known how long the DAG takes with each.
+/// Returns what the step of which `timeline` is the simulation gains by each of `speedups`, with which the DAG takes as long as
+/// `makespans` says (simulate.h), the most gained first. For a multi-step DAG, times are those of one step.
 std::vector<Blame> blame(const Dag& dag, const Timeline& timeline, std::span<const Speedup> speedups,
                          std::span<const Seconds> makespans);
 

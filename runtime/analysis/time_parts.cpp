@@ -1,9 +1,12 @@
 #include "runtime/analysis/time_parts.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 #include <utility>
 #include <vector>
+
+#include "runtime/base/radix_sort.h"
 
 namespace tandem {
 namespace {
@@ -22,7 +25,8 @@ class Awaited {
       for (const TaskId after : dag.graph.successors(id))
         if (dag.tasks[after].rank == task.rank) edges_.emplace_back(after, id);
     }
-    std::ranges::sort(edges_);
+    // Those to one task stay in the order of where they come from.
+    radix_sort(edges_, [](const Edge& edge) { return std::uint64_t{edge.first}; });
   }
 
   /// Returns the edges to a task, by where they come from.

@@ -13,6 +13,7 @@
 #include "sim/blame.h"
 #include "sim/bottleneck.h"
 #include "sim/link_use.h"
+#include "sim/simulate.h"
 #include "studies/crosscheck/comparison_json.h"
 #include "studies/report/facts.h"
 #include "studies/report/mesh_json.h"

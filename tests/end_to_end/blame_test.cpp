@@ -5,9 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <span>
+#include <vector>
 
 #include "scenarios/lowering/lower.h"
 #include "scenarios/mesh/world.h"
+#include "sim/simulate.h"
 #include "tests/end_to_end/tiny.h"
 
 namespace tandem::studies::blame_test {
@@ -23,8 +26,12 @@ struct Step {
   Seconds time;
 };
 
+std::vector<Blame> blame_each(const Dag& dag, const Timeline& timeline, std::span<const Speedup> speedups) {
+  return blame(dag, timeline, speedups, makespans(dag, speedups, 2));
+}
+
 std::vector<Blame> blame_all(const Step& step) {
-  return blame(step.dag, step.timeline, blame_candidates(step.dag, step.timeline, {.factor = factor, .most = 99}), 2);
+  return blame_each(step.dag, step.timeline, blame_candidates(step.dag, step.timeline, {.factor = factor, .most = 99}));
 }
 
 TEST(BlameOfAStep, OnOneRankIsThePartOfEachKind) {
@@ -66,18 +73,18 @@ TEST(BlameOfAStep, OfTheSlowestStageCountsForEveryMicroBatch) {
       if (!is_communication(task.op) && step.dag.ranks[task.rank].pp == slow) busy += step.timeline.duration(id);
     }
     const Seconds expected = busy * (1 - 1 / factor);
-    const std::vector<Blame> blamed = blame(step.dag, step.timeline, std::span(candidates).first(1), 1);
+    const std::vector<Blame> blamed = blame_each(step.dag, step.timeline, std::span(candidates).first(1));
     EXPECT_NEAR(blamed.front().gained, expected, 5e-3 * expected);
     // Another stage counts once: it only makes the pipeline shorter.
     const std::vector<Speedup> other{{PipelineStage{1}, factor}};
-    EXPECT_LT(blame(step.dag, step.timeline, other, 1).front().gained, expected / 4);
+    EXPECT_LT(blame_each(step.dag, step.timeline, other).front().gained, expected / 4);
   }
 }
 
 TEST(BlameOfAStep, TiersAndAxesThatAreNotUsedGainNothing) {
   const Step step(tiny_cluster(words("parallelism.tp=2 parallelism.dp=2")));  // in one node
   const std::vector<Speedup> unused{{Tier::nic, factor}, {Tier::spine, factor}, {Axis::pp, factor}, {Axis::cp, factor}};
-  for (const Blame& one : blame(step.dag, step.timeline, unused, 2)) EXPECT_EQ(one.gained, 0) << one.speedup.name();
+  for (const Blame& one : blame_each(step.dag, step.timeline, unused)) EXPECT_EQ(one.gained, 0) << one.speedup.name();
   for (const Speedup& candidate : blame_candidates(step.dag, step.timeline))
     EXPECT_EQ(std::ranges::count(unused, candidate.name(), &Speedup::name), 0) << candidate.name();
 }
@@ -102,9 +109,9 @@ TEST(BlameOfAStep, OfStepsInARowIsThatOfOne) {
   const World world = make_world(scenario, true);
   const Dag one = lower(scenario, world), three = lower(scenario, world, {.count = 3});
   const std::vector<Speedup> gemm{{OpKind::gemm, factor}};
-  const Seconds of_one = blame(one, simulate(one).timeline, gemm, 1).front().gained;
+  const Seconds of_one = blame_each(one, simulate(one).timeline, gemm).front().gained;
   EXPECT_GT(of_one, 0);
-  EXPECT_NEAR(blame(three, simulate(three).timeline, gemm, 1).front().gained, of_one, 1e-9 * of_one);
+  EXPECT_NEAR(blame_each(three, simulate(three).timeline, gemm).front().gained, of_one, 1e-9 * of_one);
 }
 
 }  // namespace

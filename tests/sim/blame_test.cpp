@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "sim/simulate.h"
 #include "tests/runtime/random_dag.h"
 #include "tests/runtime/small_dag.h"
 
@@ -34,7 +35,7 @@ TEST(Blame, RanksWhatASpeedupGains) {
   const Dag dag = small.finish();
   const Timeline timeline = simulate(dag).timeline;
   const std::vector<Speedup> speedups{{OpKind::fill, 1.25}, {Axis::dp, 1.25}, {Tier::nvlink, 1.25}, {Tier::nic, 1.25}};
-  const std::vector<Blame> blamed = blame(dag, timeline, speedups, 2);
+  const std::vector<Blame> blamed = blame(dag, timeline, speedups, makespans(dag, speedups, 2));
   ASSERT_EQ(blamed.size(), 4U);
   for (std::size_t i : {0U, 1U}) {
     EXPECT_NEAR(blamed[i].gained, 1'800 * ns, rounding * ns);
