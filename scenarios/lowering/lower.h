@@ -16,7 +16,7 @@ struct StepRange {
   bool restores_residuals = false;
   std::int32_t micro_batches = 0;  ///< of each step; 0: all of the global batch
   std::int64_t stride = 0;         ///< sequences from one step's batch to the next's; 0: the global batch
-  /// Of passes that are alike most are copied from one of them, and otherwise lowered as it was: the graph is the same.
+  /// Copies passes from others that are alike (repeated_passes.h), which costs less and makes the same graph.
   bool copies_passes = true;
 };
 
