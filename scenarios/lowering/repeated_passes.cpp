@@ -24,6 +24,15 @@ bool same_casts(const PassNotes& one, const PassNotes& other) {
   return one.casts_before == other.casts_before && one.casts_after == other.casts_after;
 }
 
+/// Whether micro-batches differ in nothing but their tokens, as far as the scenario tells.
+bool may_repeat(const Context& context, std::span<const Action> actions) {
+  const TrainingSpec& training = context.scenario.training;
+  // Maxima that are reduced after some casts are those of whichever passes took turns.
+  const bool shares_casts = context.scenario.reduces_amax() && std::ranges::any_of(actions, &Action::beside_next);
+  return !training.documents.any() && !context.scenario.parallelism.dynamic_cp && training.offload.activations == 0 &&
+         !keeps_slices_of_weights(context) && !shares_casts;
+}
+
 std::size_t count_operands(const Dag& dag, const std::vector<TaskId>& tasks) {
   std::size_t count = 0;
   for (const TaskId task : tasks) count += dag.operands_of(task).size();
@@ -38,12 +47,11 @@ RepeatedPasses::RepeatedPasses(Context& context, PipelineLink& link, std::span<c
   choose_copied();
 }
 
-bool RepeatedPasses::may_repeat(const Context& context, std::span<const Action> actions) {
-  const TrainingSpec& training = context.scenario.training;
-  // Maxima that are reduced after some casts are those of whichever passes took turns.
-  const bool shares_casts = context.scenario.reduces_amax() && std::ranges::any_of(actions, &Action::beside_next);
-  return !training.documents.any() && !context.scenario.parallelism.dynamic_cp && training.offload.activations == 0 &&
-         !keeps_slices_of_weights(context) && !shares_casts;
+std::unique_ptr<RepeatedPasses> RepeatedPasses::among(Context& context, PipelineLink& link, std::span<const Action> actions) {
+  if (!may_repeat(context, actions)) return nullptr;
+  std::unique_ptr<RepeatedPasses> passes(new RepeatedPasses(context, link, actions));
+  if (std::ranges::none_of(passes->passes_, &Pass::is_copied)) return nullptr;
+  return passes;
 }
 
 void RepeatedPasses::find_kinds() {

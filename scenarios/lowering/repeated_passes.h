@@ -24,12 +24,10 @@ namespace tandem::scenarios {
 /// buffers of their micro-batch they name, PassesDiffer is thrown; the others are copies of the second.
 class RepeatedPasses {
  public:
-  /// All stay where they are.
-  RepeatedPasses(Context& context, PipelineLink& link, std::span<const Action> actions);
+  /// All stay where they are. Returns nothing where no pass is to be copied, as where micro-batches differ in more than their
+  /// tokens.
+  static std::unique_ptr<RepeatedPasses> among(Context& context, PipelineLink& link, std::span<const Action> actions);
   RepeatedPasses(const RepeatedPasses&) = delete;
-
-  /// Whether micro-batches differ in nothing but their tokens, as far as the scenario tells.
-  static bool may_repeat(const Context& context, std::span<const Action> actions);
 
   /// Returns action number `action` as a copy; nothing where it is to be lowered.
   std::unique_ptr<PassInTurns> copy_of(std::size_t action);
@@ -77,6 +75,7 @@ class RepeatedPasses {
   std::vector<Kind> kinds_;
   std::size_t looked_at_ = 0;
 
+  RepeatedPasses(Context& context, PipelineLink& link, std::span<const Action> actions);
   void find_kinds();
   void choose_copied();
   std::vector<const std::vector<BufferId>*> buffers_by_place(std::size_t action) const;

@@ -98,8 +98,7 @@ void StageProgram::shard_weights(const std::vector<Action>& actions) {
 }
 
 void StageProgram::follow(const std::vector<Action>& actions) {
-  std::optional<RepeatedPasses> repeated;
-  if (context_.copies_passes && RepeatedPasses::may_repeat(context_, actions)) repeated.emplace(context_, link_, actions);
+  const auto repeated = context_.copies_passes ? RepeatedPasses::among(context_, link_, actions) : nullptr;
   const auto pass_of = [&](std::size_t action) {
     std::unique_ptr<PassInTurns> copy = repeated ? repeated->copy_of(action) : nullptr;
     copied_ += copy ? 1 : 0;
