@@ -28,7 +28,7 @@ class KilledChildren(unittest.TestCase):
         self.assertIn(ended.code, (0, 1), ended)  # killed after it has sent all, a child may have done its work
         self.assertLessEqual(len(sentences(ended.err)), 1, ended.err)
         if ended.code == 1:
-            self.assertRegex(ended.err + ended.out, 'killed by signal 9|cannot start a simulation process|(points|plans) failed', ended)
+            self.assertRegex(ended.err + ended.out, 'killed by signal 9|cannot start a simulation process|(point|plan)s? failed', ended)
             for name, text in files_in(folder).items():
                 is_whole = whole.command.databases or is_page_of_failure(name, text)
                 self.assertTrue(is_whole or name in ended.out, f'left {name}')
