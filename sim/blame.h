@@ -18,8 +18,8 @@ struct Blame {
 };
 
 /// The work that may go into blame: each candidate is simulated, at the cost of the step itself. On one core of an AMD EPYC that
-/// was 0.04 s for each of 11 candidates of llama3-405b-16k (83,088 tasks, 25,242 collectives), and 0.2 s for each of
-/// deepseek-v3-2k (839,386 tasks, 46,847 collectives).
+/// of llama3-405b-16k (83,088 tasks, 25,242 collectives) was 0.04 s, and that of deepseek-v3-2k (839,386 tasks, 46,847
+/// collectives) 0.2 s (`tandem simulate --verbose`).
 struct BlameEffort {
   double factor = 1.1;
   std::size_t most = 12;                     ///< simulations

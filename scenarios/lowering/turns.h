@@ -7,7 +7,7 @@
 
 namespace tandem::scenarios {
 
-/// The pass of a micro-batch through a chunk, lowered in turns with another.
+/// The pass of a micro-batch through a chunk, lowered piece by piece, or in turns with another.
 class PassInTurns {
  public:
   virtual ~PassInTurns() = default;
