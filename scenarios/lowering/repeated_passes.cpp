@@ -123,7 +123,7 @@ RepeatedPasses::Original RepeatedPasses::original_of(std::size_t action) const {
     return Place{every, buffer};
   };
   if (notes.declares) throw PassesDiffer("a pass declares parameters");
-  Original original{.action = action, .bases = {}, .operands = {}, .sequences = {}};
+  Original original{.action = action, .bases = {}, .operands = {}, .inputs = {}};
   for (const BufferId buffer : notes.buffers) original.bases.push_back(place_of(dag.buffers[buffer].base));
   original.operands.reserve(count_operands(dag, notes.tasks));
   for (const TaskId task : notes.tasks) {
@@ -131,7 +131,8 @@ RepeatedPasses::Original RepeatedPasses::original_of(std::size_t action) const {
     for (const Operand& operand : dag.operands_of(task)) original.operands.push_back(place_of(operand.buffer));
   }
   const std::int64_t sequence = sequence_of(action);
-  for (const std::size_t input : notes.inputs) original.sequences.push_back(dag.inputs[input].first_sequence - sequence);
+  for (const std::size_t input : notes.inputs)
+    original.inputs.push_back({place_of(dag.inputs[input].buffer), dag.inputs[input].first_sequence - sequence});
   return original;
 }
 
@@ -162,20 +163,13 @@ bool RepeatedPasses::are_alike(const Original& one, const Original& other) const
     input.first_sequence = another.first_sequence;
     return input == another;
   };
-  const auto number_in = [](const PassNotes& of, BufferId buffer) {
-    return std::ranges::lower_bound(of.buffers, buffer) - of.buffers.begin();
-  };
-  const auto same_place = [&](std::size_t a, std::size_t b) {
-    return number_in(notes, dag.inputs[a].buffer) == number_in(others, dag.inputs[b].buffer);
-  };
-  return one.bases == other.bases && one.operands == other.operands && one.sequences == other.sequences &&
+  return one.bases == other.bases && one.operands == other.operands && one.inputs == other.inputs &&
          notes.turns == others.turns && notes.orders == others.orders && notes.holds == others.holds &&
          notes.gradients == others.gradients && notes.labels == others.labels &&
          (!context_.scenario.reduces_amax() || same_casts(notes, others)) &&
          std::ranges::equal(notes.tasks, others.tasks, same_task) &&
          std::ranges::equal(notes.buffers, others.buffers, same_buffer) &&
-         std::ranges::equal(notes.inputs, others.inputs, same_input) &&
-         std::ranges::equal(notes.inputs, others.inputs, same_place);
+         std::ranges::equal(notes.inputs, others.inputs, same_input);
 }
 
 /// What the original did, turn by turn.
@@ -248,11 +242,11 @@ class RepeatedPasses::Copy : public PassInTurns {
       const auto id = static_cast<BufferId>(builder.dag().buffers.size());
       made_.push_back(id);  // it may be its own base
       builder.buffer_like(noted_.buffers[number], at(base));
-      if (input_ == noted_.inputs.size() || builder.dag().inputs[noted_.inputs[input_]].buffer != noted_.buffers[number])
+      if (input_ == original_.inputs.size() || original_.inputs[input_].buffer != Place{own, static_cast<std::uint32_t>(number)})
         continue;
       InputShard input = builder.dag().inputs[noted_.inputs[input_]];
       input.buffer = id;
-      input.first_sequence = sequence_ + original_.sequences[input_++];
+      input.first_sequence = sequence_ + original_.inputs[input_++].sequence;
       builder.dag().inputs.push_back(input);
     }
   }

@@ -53,12 +53,17 @@ class RepeatedPasses {
     bool is_copied = false;
     PassNotes notes;  ///< of a copy: its buffers alone
   };
+  struct Input {
+    Place buffer;
+    std::int64_t sequence = 0;  ///< its first, counted from the micro-batch's first
+    bool operator==(const Input&) const = default;
+  };
   /// A lowered pass, of which others are copies.
   struct Original {
     std::size_t action = 0;
-    std::vector<Place> bases;             ///< by buffer
-    std::vector<Place> operands;          ///< of all tasks, one after the other
-    std::vector<std::int64_t> sequences;  ///< by input, its first counted from the micro-batch's first
+    std::vector<Place> bases;     ///< by buffer
+    std::vector<Place> operands;  ///< of all tasks, one after the other
+    std::vector<Input> inputs;
   };
   struct Kind {
     std::size_t passes = 0;
