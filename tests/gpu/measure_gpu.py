@@ -5,10 +5,10 @@ Prints tables in CSV. Clocks: how long what keeps the GPU busy takes, from a pau
 8B, in bf16 and in fp8. Kernels: products, attention and what waits for memory, after a pause, when clocks are at their highest,
 and in a step: right after each of those on end, at the mean speed that these keep up for seconds, as
 runtime/cuda/module/step_load.h explains. Small: kernels of few bytes and flops, fifty on end, each. With --attention: rows for
-data/attention.csv, after a pause, of 16,384 tokens and a hidden size of 2,048, as FlashAttention's plots have them. With --grouped:
-experts' products on four streams, as Transformer Engine issues them, and one after the other, in a step. With --gqa: attention whose
-heads of queries share those of keys and values, after a pause and in a step. Takes two minutes; --only leaves out the tables that no
-option asks for.
+data/attention.csv, after a pause, of 16,384 tokens and a hidden size of 2,048, as FlashAttention's plots have them. With --elements:
+PyTorch's kernels over elements, of 8,192 rows of 8,192, by how their operands lie, in a step. With --grouped: experts' products on four
+streams, as Transformer Engine issues them, and one after the other, in a step. With --gqa: attention whose heads of queries share those
+of keys and values, after a pause and in a step. Takes two minutes; --only leaves out the tables that no option asks for.
 """
 import functools
 import statistics
@@ -84,6 +84,39 @@ def small():
         torch.cuda._sleep(4_000_000)  # for the host to be ahead
         (fifty,) = seconds(lambda: [run() for _ in range(50)])
         print(f"{name},{fifty / 50 * 1e6:.2f}")
+
+
+def elements(load):
+    """What frameworks leave to PyTorch: whole tensors, four or eight elements at a time, and what is loaded one by one, as operands are
+    broadcast, are halves of rows, or have two types (gpt-oss' biases, clamps and YaRN, scenarios/presets/frameworks/megatron-core.yaml).
+    Bytes are those that have to be read and written."""
+    n = 8192
+    x, y, row, column = random(n, n), random(n, n), random(n), torch.randn(n, 1, device="cuda")
+    wide, half, other = torch.randn(n, n, device="cuda"), n // 2, torch.empty(n, n, device="cuda", dtype=torch.bfloat16)
+    bf16, fp32 = 2 * n * n, 4 * n * n
+    runs = {
+        "add whole": (3 * bf16, lambda: torch.add(x, y, out=other)),
+        "add scalar": (2 * bf16, lambda: torch.add(x, 1.0, out=other)),
+        "add row, broadcast": (2 * bf16, lambda: torch.add(x, row, out=other)),
+        "times column, broadcast, bf16 to fp32": (bf16 + fp32, lambda: x * column),
+        "add fp32 to bf16": (bf16 + 2 * fp32, lambda: wide + x),
+        "to fp32": (bf16 + fp32, lambda: x.float()),
+        "to bf16": (bf16 + fp32, lambda: wide.bfloat16()),
+        "half to fp32": (bf16 // 2 + fp32 // 2, lambda: x[:, :half].float()),
+        "clamp half": (bf16, lambda: x[:, :half].clamp(max=1.0)),
+        "compare half": (bf16 // 2 + bf16 // 4, lambda: x[:, :half] <= 1.0),
+        "negate half": (bf16, lambda: -x[:, :half]),
+        "cat halves": (2 * bf16, lambda: torch.cat((x[:, :half], y[:, :half]), dim=1)),
+        "sum of rows": (bf16, lambda: x.sum(dim=0)),
+        "sum of rows, fp32": (fp32, lambda: wide.sum(dim=0)),
+        "copy transposed": (2 * bf16, lambda: other.copy_(x.t())),
+        "rows by index": (2 * bf16, lambda order=torch.randperm(n, device="cuda"): torch.index_select(x, 0, order, out=other)),
+    }
+    print("kernel,bytes,us,GB_per_s")
+    for name, (moved, run) in runs.items():
+        seconds(*[run] * 3)
+        time_of_one = load.in_step(run, 8, waits_for_memory=True)
+        print(f'"{name}",{moved},{time_of_one * 1e6:.1f},{moved / time_of_one / 1e9:.0f}', flush=True)
 
 
 def attention_alone():
@@ -166,6 +199,8 @@ with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
         kernels(all_loads)
     if "--attention" in sys.argv:
         attention_alone()
+    if "--elements" in sys.argv:
+        elements(load_of("bf16_layer"))
     if "--grouped" in sys.argv:
         grouped(load_of("bf16"))
     if "--gqa" in sys.argv:
