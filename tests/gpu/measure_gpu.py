@@ -18,7 +18,7 @@ import time
 import torch
 from busy_gpu import Load, attention_passes, bf16_product, fp8_product, layer, products, random, seconds
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.functional import rms_norm
+from torch.nn.functional import rms_norm, silu
 
 TOKENS, HIDDEN = 16384, 2048
 
@@ -93,6 +93,7 @@ def elements(load):
     n = 8192
     x, y, row, column = random(n, n), random(n, n), random(n), torch.randn(n, 1, device="cuda")
     wide, half, other = torch.randn(n, n, device="cuda"), n // 2, torch.empty(n, n, device="cuda", dtype=torch.bfloat16)
+    heads, cosines, chosen, halves = x.view(n, 1, 64, 128), random(n, 1, 1, 128), x[:, :half] > 0, x[:, :half].contiguous()
     bf16, fp32 = 2 * n * n, 4 * n * n
     runs = {
         "add whole": (3 * bf16, lambda: torch.add(x, y, out=other)),
@@ -111,6 +112,15 @@ def elements(load):
         "sum of rows, fp32": (fp32, lambda: wide.sum(dim=0)),
         "copy transposed": (2 * bf16, lambda: other.copy_(x.t())),
         "rows by index": (2 * bf16, lambda order=torch.randperm(n, device="cuda"): torch.index_select(x, 0, order, out=other)),
+        "times column, broadcast, fp32": (2 * fp32, lambda: wide * column),
+        "times cosines, broadcast over heads": (2 * bf16, lambda: heads * cosines),
+        "add fp32 whole": (3 * fp32, lambda: wide + wide),
+        "select half": (bf16 + bf16 // 4, lambda: torch.where(chosen, x[:, :half], 0.0)),
+        "copy into half": (bf16, lambda: other[:, :half].copy_(halves)),
+        "cat halves, fp32": (2 * fp32, lambda: torch.cat((wide[:, :half], wide[:, :half]), dim=1)),
+        "sigmoid of a half, times a half": (5 * bf16 // 2, lambda: torch.sigmoid(x[:, :half]) * y[:, :half]),
+        "silu whole": (2 * bf16, lambda: silu(x)),
+        "fill": (bf16, lambda: other.zero_()),
     }
     print("kernel,bytes,us,GB_per_s")
     for name, (moved, run) in runs.items():
