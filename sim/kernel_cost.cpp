@@ -49,6 +49,13 @@ bool is_loss(OpKind op) {
   return op == OpKind::cross_entropy_max || op == OpKind::cross_entropy_sum || op == OpKind::cross_entropy_backward;
 }
 
+/// Elements a second of kernels that load them one at a time.
+double element_rate(const Device& device, BytesPerSecond memory) {
+  constexpr double read_and_written = 4;  // bytes of an element in 16 bits
+  const double rate = device.efficiency.element_rate * device.multiprocessors;
+  return rate > 0 ? rate : memory / read_and_written;
+}
+
 Seconds time_on(const Device& device, const Roofline& roofline, const OpCost& cost) {
   try {
     return roofline.time(cost) / device.speed;
@@ -130,12 +137,11 @@ Seconds extra_time(const Device& device, const ExtraWork& extra, const TimedKern
   const bool is_product = operation(kernel.op).op_class == OpClass::gemm;
   const std::int64_t counted =
       is_product ? elements(kernel.operands.back()) : std::ranges::max(kernel.operands | std::views::transform(elements));
-  const double slow = device.efficiency.by_element;
-  const double bytes = (extra.bytes + extra.by_element * (1 / slow - 1)) * static_cast<double>(counted);
+  const BytesPerSecond memory = device.efficiency.memory * device.memory_bandwidth;
+  const BytesPerSecond reached = memory * (narrows(kernel) ? device.efficiency.cast : 1);
   const double launched = extra.kernels * static_cast<double>(kernels);
-  const BytesPerSecond reached =
-      device.efficiency.memory * device.memory_bandwidth * (narrows(kernel) ? device.efficiency.cast : 1);
-  return (launched * device.efficiency.launch + bytes / reached) / device.speed;
+  const Seconds each = extra.bytes / reached + extra.by_element / element_rate(device, memory);
+  return (launched * device.efficiency.launch + each * static_cast<double>(counted)) / device.speed;
 }
 
 Seconds kernel_lower_bound(const Device& device, const OpCost& cost) {

@@ -265,7 +265,7 @@ inline constexpr auto fields_of<KernelEfficiency> = std::tuple{&KernelEfficiency
                                                                &KernelEfficiency::unfused,
                                                                &KernelEfficiency::permute,
                                                                &KernelEfficiency::cast,
-                                                               &KernelEfficiency::by_element,
+                                                               &KernelEfficiency::element_rate,
                                                                &KernelEfficiency::scan,
                                                                &KernelEfficiency::cross_entropy,
                                                                &KernelEfficiency::attention_forward,

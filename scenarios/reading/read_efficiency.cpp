@@ -123,7 +123,7 @@ AttentionKernel read_attention_kernel(const Reader& reader, std::string_view key
 
 void read_efficiency(const YamlNode& node, const std::string& path, Device& device) {
   const Reader reader(node, path,
-                      {"gemm", "attention", "attention_forward", "attention_backward", "memory", "permute", "cast", "by_element",
+                      {"gemm", "attention", "attention_forward", "attention_backward", "memory", "permute", "cast", "element_rate_G",
                        "scan", "cross_entropy", "launch_us", "spread"});
   KernelEfficiency& efficiency = device.efficiency;
   read_gemms(reader.child("gemm"), path + ".gemm", device);
@@ -134,7 +134,7 @@ void read_efficiency(const YamlNode& node, const std::string& path, Device& devi
   efficiency.memory = reader.number("memory", share);
   efficiency.permute = reader.number("permute", share, 1);
   efficiency.cast = reader.number("cast", share, 1);
-  efficiency.by_element = reader.number("by_element", share, 1);
+  efficiency.element_rate = reader.number("element_rate_G", {0, 1000}, 0) * giga;
   efficiency.scan = reader.number("scan", share, 1);
   efficiency.cross_entropy = reader.number("cross_entropy", share, 1);
   efficiency.spread = reader.number("spread", {0, 0.2}, 0);

@@ -36,10 +36,7 @@ void read_extra(const Reader& framework, Pass pass, Software& software) {
     const ExtraWork work{.kernels = extra.number("kernels", {0, 1000}, 0),
                          .bytes = extra.number("bytes", {0, 10'000}, 0),
                          .holds = extra.number("holds", {0, 10'000}, 0),
-                         .by_element = extra.number("by_element", {0, 10'000}, 0)};
-    if (work.by_element > work.bytes)
-      throw InputError(extra.child("by_element").place,
-                       extra.full_name("by_element") + " is more than the bytes of the operation, expected no more than these");
+                         .by_element = extra.number("by_element", {0, 1000}, 0)};
     software.extra[static_cast<std::size_t>(pass)][static_cast<std::size_t>(kind)] = work;
   }
 }

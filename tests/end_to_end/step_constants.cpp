@@ -86,7 +86,7 @@ std::vector<StepConstant> step_constants() {
     }));
     all.push_back(of_gpu(generation, "memory", [](Device& gpu, double times) { return scaled(gpu.efficiency.memory, times); }));
     all.push_back(of_gpu(generation, "memory by element",
-                         [](Device& gpu, double times) { return scaled(gpu.efficiency.by_element, times); }));
+                         [](Device& gpu, double times) { return scaled(gpu.efficiency.element_rate, times); }));
     all.push_back(of_gpu(
         generation, "launch", [](Device& gpu, double times) { return scaled(gpu.efficiency.launch, times); }, false));
   }

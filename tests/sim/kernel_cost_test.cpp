@@ -142,14 +142,19 @@ TEST(KernelTime, CastsToNarrowTypesReachAShareOfTheBandwidth) {
   EXPECT_EQ(extra_time(device, extra, other), beside_other);
 }
 
-TEST(KernelTime, WhatLoadsSingleElementsReachesAShareOfTheBandwidth) {
+TEST(KernelTime, WhatLoadsSingleElementsTakesThePaceOfMultiprocessors) {
   Device device = round_numbers();
   const OperandType x{Shape(2000, 400), DType::bf16};
   const TimedKernel add{OpKind::add, {x, x, x}, {}};
-  const ExtraWork extra{.kernels = 2, .bytes = 10, .by_element = 6};
-  const Seconds moving = extra_time(device, extra, add) - 4e-6;
-  device.efficiency.by_element = 0.25;
-  EXPECT_DOUBLE_EQ(extra_time(device, extra, add), 4e-6 + moving * (4 + 6 * 4) / 10);
+  const ExtraWork moved{.kernels = 2, .bytes = 4}, extra{.kernels = 2, .bytes = 4, .by_element = 3};
+  const Seconds moving = extra_time(device, moved, add) - 4e-6;
+  EXPECT_DOUBLE_EQ(extra_time(device, extra, add), 4e-6 + 4 * moving) << "as fast as the memory where the pace is not known";
+  device.multiprocessors = 100;
+  device.efficiency.element_rate = 2e9;
+  const Seconds by_element = 3 * 2000 * 400 / (100 * 2e9);
+  EXPECT_DOUBLE_EQ(extra_time(device, extra, add), 4e-6 + moving + by_element);
+  device.memory_bandwidth *= 2;
+  EXPECT_DOUBLE_EQ(extra_time(device, extra, add), 4e-6 + moving / 2 + by_element);
 }
 
 TEST(KernelTime, PermutationsReachAShareOfTheBandwidth) {
