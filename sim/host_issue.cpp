@@ -1,7 +1,6 @@
 #include "sim/host_issue.h"
 
 #include <algorithm>
-#include <unordered_map>
 #include <utility>
 
 #include "sim/collective_cost.h"
@@ -43,31 +42,6 @@ IssueTime issue_parts(const Dag& dag, TaskId id) {
   const double times = is_communication(dag.tasks[id].op) ? site.communication : site.kernels;
   const auto [first, rest] = usual_parts(dag, id);
   return {first * times, rest * times};
-}
-
-bool is_from_another_stage(const Task& task) {
-  return task.op == OpKind::receive &&
-         (task.stream == Stream::pp_receive_forward || task.stream == Stream::pp_receive_backward ||
-          task.stream == Stream::pp_receive_forward_descending || task.stream == Stream::pp_receive_backward_descending);
-}
-
-/// Receives from other stages, each behind the last kernel of its rank that ends before it is posted: that kernel and the
-/// receive, in the order of both. Without such a kernel, a receive is posted from the start: behind `no_id`, which is the last
-/// here.
-std::vector<std::pair<TaskId, TaskId>> posted_behind(const Dag& dag) {
-  std::unordered_map<TaskId, TaskId> behind;
-  for (TaskId id = 0; id < dag.tasks.size(); ++id)
-    if (is_from_another_stage(dag.tasks[id])) behind.emplace(id, no_id);
-  if (behind.empty()) return {};
-  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
-    if (dag.tasks[id].stream != Stream::compute) continue;
-    for (const TaskId next : dag.graph.successors(id))
-      if (is_from_another_stage(dag.tasks[next])) behind.at(next) = id;
-  }
-  std::vector<std::pair<TaskId, TaskId>> posted;
-  for (const auto& [receive, kernel] : behind) posted.emplace_back(kernel, receive);
-  std::ranges::sort(posted);
-  return posted;
 }
 
 /// Before the first of several steps passes what belongs to all.
@@ -114,70 +88,20 @@ std::vector<Seconds> issue_times(const Dag& dag, const Timeline& timeline) {
   return of_rank;
 }
 
-HostIssue::HostIssue(const Dag& dag)
-    : dag_(dag),
-      times_(dag),
-      waited_for_(op_kind_count, false),
-      of_rank_(dag.ranks.size()),
-      place_(dag.tasks.size(), 0),
-      issued_(dag.tasks.size(), 0) {
-  for (const OpKind kind : dag.software.waits_for) waited_for_[static_cast<std::size_t>(kind)] = true;
-  put_in_order();
-  if (dag.software.waits_for_dispatch) find_dispatches();
-  for (std::size_t rank = 0; rank < of_rank_.size(); ++rank) {
-    of_rank_[rank].free = before_steps(dag, dag.ranks[rank]);
+HostIssue::HostIssue(std::shared_ptr<const HostOrder> order)
+    : order_(std::move(order)), dag_(order_->dag()), times_(dag_), of_rank_(dag_.ranks.size()), issued_(dag_.tasks.size(), 0) {
+  for (RankIndex rank = 0; rank < of_rank_.size(); ++rank) {
+    of_rank_[rank] = {.turns = order_->turns(rank), .free = before_steps(dag_, dag_.ranks[rank])};
     advance(of_rank_[rank]);
     newly_dated_.clear();
   }
 }
 
-void HostIssue::put_in_order() {
-  const auto issue = [&](TaskId id) {
-    std::vector<TaskId>& order = of_rank_[dag_.tasks[id].rank].order;
-    place_[id] = static_cast<std::uint32_t>(order.size());
-    order.push_back(id);
-  };
-  const std::vector<std::pair<TaskId, TaskId>> posted = posted_behind(dag_);
-  std::vector<std::size_t> tasks(of_rank_.size(), 0);
-  for (const Task& task : dag_.tasks) ++tasks[task.rank];
-  for (std::size_t rank = 0; rank < tasks.size(); ++rank) of_rank_[rank].order.reserve(tasks[rank]);
-  auto from_start = std::ranges::lower_bound(posted, std::pair(no_id, TaskId{0}));
-  for (auto next = from_start; next != posted.end(); ++next) issue(next->second);
-  auto next = posted.begin();
-  for (TaskId id = 0; id < dag_.tasks.size(); ++id) {
-    if (!is_from_another_stage(dag_.tasks[id])) {
-      issue(id);
-    } else if (waits_for(id)) {
-      of_rank_[dag_.tasks[id].rank].order.push_back(id);
-    }
-    for (; next != from_start && next->first == id; ++next) issue(next->second);
-  }
-}
-
-void HostIssue::find_dispatches() {
-  for (const Thread& thread : of_rank_) {
-    bool routed = false;
-    for (const TaskId id : thread.order) {
-      const Task& task = dag_.tasks[id];
-      if (task.op == OpKind::route) routed = true;
-      const bool exchanges = task.op == OpKind::all_to_all && task.stream == Stream::ep && dag_.groups[task.group].bytes > 0;
-      if (exchanges && pass_of(task.phase) == Pass::forward && std::exchange(routed, false)) dispatches_.insert(id);
-    }
-  }
-}
-
-/// Of all-gathers, those of weights: a synchronization in a gather of ZeRO knows nothing of what sequence parallelism gathers.
-bool HostIssue::waits_for(TaskId id) const {
-  const Task& task = dag_.tasks[id];
-  if (task.op == OpKind::all_gather && task.stream != Stream::dp) return false;
-  return waited_for_[static_cast<std::size_t>(task.op)] || dispatches_.contains(id);
-}
-
 void HostIssue::advance(Thread& thread) {
-  while (thread.waits_for == no_id && thread.dated < thread.order.size()) {
+  while (thread.waits_for == no_id && thread.dated < thread.turns.size()) {
     const std::size_t turn = thread.dated++;
-    const TaskId id = thread.order[turn];
-    if (place_[id] != turn) {
+    const TaskId id = thread.turns[turn];
+    if (order_->turn_of(id) != turn) {
       if (const auto arrival = arrived_.find(id); arrival != arrived_.end())
         thread.free = std::max(thread.free, arrival->second);
       else
@@ -188,7 +112,7 @@ void HostIssue::advance(Thread& thread) {
     issued_[id] = thread.free + time.first;
     thread.free += time.all();
     newly_dated_.push_back(id);
-    if (waits_for(id) && !is_from_another_stage(dag_.tasks[id])) thread.waits_for = id;
+    if (order_->waits_for(id) && !is_from_another_stage(dag_.tasks[id])) thread.waits_for = id;
   }
 }
 
@@ -196,7 +120,7 @@ const std::vector<TaskId>& HostIssue::ended(TaskId first, Seconds date) {
   newly_dated_.clear();
   for (const TaskId id : dag_.unit_of(first)) {
     Thread& thread = of_rank_[dag_.tasks[id].rank];
-    if (is_from_another_stage(dag_.tasks[id]) && waits_for(id)) arrived_.emplace(id, date);
+    if (is_from_another_stage(dag_.tasks[id]) && order_->waits_for(id)) arrived_.emplace(id, date);
     if (thread.waits_for != id) continue;
     thread.waits_for = no_id;
     thread.free = std::max(thread.free, date);

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <memory>
+#include <span>
 #include <unordered_map>
-#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
+#include "sim/host_order.h"
 
 namespace tandem::sim {
 
@@ -43,23 +46,21 @@ class IssueTimes {
 std::vector<Seconds> issue_times(const Dag& dag, const Timeline& timeline = {});
 
 /// Says when each rank's CPU puts its kernels into the GPU's queues. One CPU thread issues a rank's tasks one after the other, in
-/// the order of lowering, each in its issue_time(), from the site's `overhead` on. Receives from other stages alone come before
-/// their turn: behind the last kernel that must end before they are posted, as `batch_isend_irecv` has it.
+/// their order (host_order.h), each in its issue_time(), from the site's `overhead` on.
 ///
 ///   free(i)   = max(free(i - 1), end of the last task before i that the CPU waits for) + issue time of i
 ///   issued(i) = free(i), less the issue time of what follows i's first kernel
-///
-/// The CPU waits for a receive where it stands in the order of lowering: with the pass that needs it.
 ///
 /// A task starts when all it depends on has ended and it is issued. So the CPU's time is hidden as long as it is ahead of the
 /// GPU, and the GPU waits where kernels are shorter than what issuing them takes.
 class HostIssue {
  public:
   /// The DAG must outlive it.
-  explicit HostIssue(const Dag& dag);
+  explicit HostIssue(const Dag& dag) : HostIssue(std::make_shared<const HostOrder>(dag)) {}
+  explicit HostIssue(std::shared_ptr<const HostOrder> order);
 
   /// Returns whether the date at which the CPU issues the task is known: nothing that the CPU waits for before is still running.
-  bool is_dated(TaskId id) const { return place_[id] < of_rank_[dag_.tasks[id].rank].dated; }
+  bool is_dated(TaskId id) const { return order_->turn_of(id) < of_rank_[dag_.tasks[id].rank].dated; }
   /// Returns the date of a dated task.
   Seconds issued(TaskId id) const { return issued_[id]; }
 
@@ -68,25 +69,19 @@ class HostIssue {
 
  private:
   struct Thread {
-    std::vector<TaskId> order;  ///< twice what is waited for later than it is issued
-    std::size_t dated = 0;      ///< so many of `order` are done
+    std::span<const TaskId> turns;
+    std::size_t dated = 0;  ///< so many of `turns` are done
     Seconds free = 0;
     TaskId waits_for = no_id;
   };
+  std::shared_ptr<const HostOrder> order_;
   const Dag& dag_;
   const IssueTimes times_;
-  std::vector<bool> waited_for_;                 ///< by kind of operation; see waits_for()
-  std::unordered_set<TaskId> dispatches_;        ///< that the CPU waits for
   std::unordered_map<TaskId, Seconds> arrived_;  ///< receives that the CPU waits for
   std::vector<Thread> of_rank_;
-  std::vector<std::uint32_t> place_;  ///< by task, in its rank's order
   std::vector<Seconds> issued_;
   std::vector<TaskId> newly_dated_;
 
-  void put_in_order();
-  /// Of a pass's exchanges, the first after the router's is the dispatch.
-  void find_dispatches();
-  bool waits_for(TaskId id) const;
   void advance(Thread& thread);
 };
 

@@ -29,6 +29,7 @@ struct Drawing {
   const Dag& dag;
   const Variation& variation;
   std::uint64_t seed;
+  const StepOrder& order;
   StepCosts& costs;
   const ArrivalPilots* pilots;
   std::size_t jobs;
@@ -44,7 +45,8 @@ void draw_in_children(const Drawing& drawing, std::uint64_t first, std::size_t c
     std::optional<FluidNetwork> network;
     for (std::size_t number = child * draws_of_child; number < std::min(count, (child + 1) * draws_of_child); ++number) {
       const JitterDraw random(drawing.variation, drawing.seed, first + number);
-      SimGridBackend backend(Collectives::fluid, {}, random, drawing.pilots, &drawing.costs, &network);
+      SimGridBackend backend(Collectives::fluid, {}, random, drawing.pilots,
+                             {.order = &drawing.order, .costs = &drawing.costs, .network = &network});
       measure(number, backend, execute(drawing.dag, backend));
     }
   };
@@ -133,8 +135,9 @@ namespace {
 /// Draws steps and returns `width` values of each, which `measure` writes.
 std::vector<Seconds> drawn(const Dag& dag, const Variation& variation, const Draws& draws, std::size_t width,
                            const std::function<void(const SimGridBackend&, const Timeline&, std::span<double>)>& measure) {
+  const StepOrder order(dag);
   StepCosts costs(dag);
-  Drawing drawing{dag, variation, draws.seed, costs, nullptr, draws.jobs};
+  Drawing drawing{dag, variation, draws.seed, order, costs, nullptr, draws.jobs};
   std::optional<ArrivalPilots> pilots;
   if (std::ranges::any_of(dag.ranks, [](const Rank& rank) { return rank.count > 1; }))
     drawing.pilots = &pilots.emplace(draw_pilots(drawing, draws.undisturbed ? *draws.undisturbed : simulate(dag).timeline));

@@ -17,11 +17,12 @@ constexpr Seconds never = std::numeric_limits<Seconds>::infinity();
 void SimGridBackend::prepare(const Dag& dag, Completions& completions) {
   dag_ = &dag;
   completions_ = &completions;
+  if (order_ == nullptr) order_ = &own_order_.emplace(dag);
   if (costs_ == nullptr) costs_ = &own_costs_.emplace(dag, speedup_);
   contention_.emplace(dag, costs_->kernels, [this](TaskId task, Seconds date) { endings_.push({date, task}); });
   start_.resize(dag.ranks.size() * stream_count);
-  if (!issues_for_free(dag)) {
-    host_.emplace(dag);
+  if (order_->host) {
+    host_.emplace(order_->host);
     parked_.assign(dag.tasks.size(), false);
   }
   if (collectives_ == Collectives::steps) {
@@ -32,9 +33,7 @@ void SimGridBackend::prepare(const Dag& dag, Completions& completions) {
     steps_ ? steps_->flow_ended(flow, network_->clock()) : endings_.push({network_->clock(), flow});
     wake_for_next();
   };
-  if (!jitter_) {
-    chains_.emplace(dag);
-  } else {
+  if (jitter_) {
     factor_.resize(dag.ranks.size() * stream_count);
     for (const Rank& rank : dag.ranks) rank_factor_.push_back(jitter_->rank(rank.world_rank));
     if (std::ranges::any_of(dag.ranks, [](const Rank& rank) { return rank.count > 1; })) {
@@ -104,7 +103,8 @@ void SimGridBackend::begin_kernels(TaskId id) {
     turns_.push_back(drawn_turn_of(id));
   } else {
     turns_.push_back(turn_of(id, now_));
-    for (TaskId next = chains_->next(id); next != no_id && (!host_ || host_->is_dated(next)); next = chains_->next(next))
+    const Chains& chains = order_->chains;
+    for (TaskId next = chains.next(id); next != no_id && (!host_ || host_->is_dated(next)); next = chains.next(next))
       turns_.push_back(turn_of(next, host_ ? host_->issued(next) : now_));
   }
   endings_.push({contention_->begin_run(turns_), turns_.back().task});

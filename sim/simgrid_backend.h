@@ -8,7 +8,6 @@
 
 #include "runtime/backend.h"
 #include "sim/arrivals.h"
-#include "sim/chains.h"
 #include "sim/collective_cost.h"
 #include "sim/contention.h"
 #include "sim/fluid_network.h"
@@ -17,9 +16,17 @@
 #include "sim/lone_flows.h"
 #include "sim/simulate.h"
 #include "sim/step_costs.h"
+#include "sim/step_order.h"
 #include "sim/step_player.h"
 
 namespace tandem::sim {
+
+/// What simulations of one DAG have in common, where it was made before; all of it must outlive them.
+struct MadeBefore {
+  const StepOrder* order = nullptr;
+  StepCosts* costs = nullptr;                      ///< at the speed of the simulation
+  std::optional<FluidNetwork>* network = nullptr;  ///< of the one before, at the same speed, or none yet: then it is made
+};
 
 /// Simulates a DAG: kernels last their modelled time, collectives are flows on a SimGrid network, one each or one for each of
 /// their messages. A process can have one of these, or several one after the other that share a network (see `FluidNetwork`).
@@ -39,17 +46,16 @@ namespace tandem::sim {
 class SimGridBackend final : public Backend {
  public:
   /// Jitter is for fluid collectives; a folded DAG with jitter needs pilots, which must outlive this.
-  /// `costs` are those of the DAG at this speed, where they are known before; they must outlive this, too.
-  /// `network` is that of the backend before, of the same DAG at the same speed, or none yet: then it is made.
   explicit SimGridBackend(Collectives collectives = Collectives::fluid, const Speedup& speedup = {},
                           const std::optional<JitterDraw>& jitter = {}, const ArrivalPilots* pilots = nullptr,
-                          StepCosts* costs = nullptr, std::optional<FluidNetwork>* network = nullptr)
+                          const MadeBefore& made = {})
       : collectives_(collectives),
         speedup_(speedup),
         jitter_(jitter),
         pilots_(pilots),
-        costs_(costs),
-        network_(network != nullptr ? *network : own_network_) {}
+        order_(made.order),
+        costs_(made.costs),
+        network_(made.network != nullptr ? *made.network : own_network_) {}
   bool has_one_thread() const override { return true; }
   void prepare(const Dag& dag, Completions& completions) override;
   void start(std::span<const TaskId> unit) override;
@@ -72,6 +78,8 @@ class SimGridBackend final : public Backend {
   Speedup speedup_;
   std::optional<JitterDraw> jitter_;
   const ArrivalPilots* pilots_;
+  const StepOrder* order_;
+  std::optional<StepOrder> own_order_;
   StepCosts* costs_;
   std::optional<StepCosts> own_costs_;
   const Dag* dag_ = nullptr;
@@ -83,7 +91,6 @@ class SimGridBackend final : public Backend {
   std::optional<StepPlayer> steps_;  ///< with collectives in steps: all flows are its messages
   std::vector<Seconds> start_;       ///< of what communicates, by lane
   Dates endings_;
-  std::optional<Chains> chains_;      ///< without jitter
   std::vector<Turn> turns_;           ///< of the run that begins
   std::span<const Turn> ended_run_;   ///< of the kernel that has ended
   std::optional<HostIssue> host_;     ///< where the CPU takes time to issue

@@ -54,15 +54,17 @@ std::vector<double> in_children(std::size_t count, std::size_t jobs, const std::
 }  // namespace
 
 std::vector<Seconds> makespans(const Dag& dag, std::span<const Speedup> speedups, std::size_t jobs, Collectives collectives) {
+  const StepOrder order(dag);
   return in_children(speedups.size(), jobs, [&](std::size_t i) {
-    SimGridBackend backend(collectives, speedups[i]);
+    SimGridBackend backend(collectives, speedups[i], {}, nullptr, {.order = &order});
     return last_end_on(dag, backend);
   });
 }
 
 std::vector<Seconds> makespans(const Dag& dag, const Periods& periods, std::span<const Speedup> speedups, std::size_t jobs) {
+  const StepOrder order(dag);
   return in_children(speedups.size(), jobs, [&](std::size_t i) {
-    SimGridBackend backend(Collectives::fluid, speedups[i]);
+    SimGridBackend backend(Collectives::fluid, speedups[i], {}, nullptr, {.order = &order});
     Timeline timeline = execute(dag, backend);
     const std::optional<Repeat> repeat = find_repeat(dag, timeline, periods);
     if (!repeat) return std::numeric_limits<Seconds>::quiet_NaN();

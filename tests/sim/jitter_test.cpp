@@ -126,7 +126,7 @@ TEST(Jitter, DrawsOfOneProcessAreThoseOfMany) {
   SharedDoubles one(draws), many(draws);
   const auto draw = [&](std::size_t number, std::optional<FluidNetwork>& network) {
     const JitterDraw jitter({.kernel = 0.3, .communication = 0.3}, 1, number);
-    SimGridBackend backend(Collectives::fluid, {}, jitter, nullptr, nullptr, &network);
+    SimGridBackend backend(Collectives::fluid, {}, jitter, nullptr, {.network = &network});
     return execute(dag, backend).makespan();
   };
   run_in_child([&] {
