@@ -39,12 +39,33 @@ void include(CommunicatorRow::Span<T>& span, bool first, T value) {
                : CommunicatorRow::Span<T>{std::min(span.least, value), std::max(span.most, value)};
 }
 
+/// Where instances of a survey lie.
+class InstanceLayouts {
+ public:
+  InstanceLayouts(const Scenario& scenario, const Cluster& cluster) : cluster_(cluster), gpu_of_rank_(gpus_of_ranks(scenario)) {}
+
+  /// What carries but one number was laid on no links; its ranks still are somewhere.
+  Layout of(const CommunicatorInstance& instance) const {
+    if (!instance.layout.paths.front().crossings.empty()) return instance.layout;
+    std::vector<std::uint32_t> gpus = instance.members;
+    if (!gpu_of_rank_.empty()) std::ranges::transform(gpus, gpus.begin(), [&](std::uint32_t rank) { return gpu_of_rank_[rank]; });
+    return lay_group(cluster_, gpus);
+  }
+
+ private:
+  const Cluster& cluster_;
+  const std::vector<std::uint32_t> gpu_of_rank_;
+};
+
+/// The ranks of a step that are alike in all but where they are.
+Symmetry symmetry_of_places(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster) {
+  return symmetry_of(scenario, mesh, cluster, std::vector<std::uint32_t>(static_cast<std::size_t>(mesh.size()), 0));
+}
+
 class RowCounter {
  public:
   RowCounter(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster, const Symmetry& symmetry)
-      : cluster_(cluster),
-        gpu_of_rank_(gpus_of_ranks(scenario)),
-        survey_(survey_communicators(scenario, mesh, cluster, symmetry)) {
+      : cluster_(cluster), layouts_(scenario, cluster), survey_(survey_communicators(scenario, mesh, cluster, symmetry)) {
     for (const FoldInput::Crossing& crossing : survey_.fold.crossings) {
       if (crossing.path > 0) continue;
       const std::string family(family_of(survey_.instances[crossing.communicator].slot));
@@ -67,22 +88,14 @@ class RowCounter {
 
  private:
   const Cluster& cluster_;
-  const std::vector<std::uint32_t> gpu_of_rank_;
+  const InstanceLayouts layouts_;
   const CommunicatorSurvey survey_;
   std::unordered_map<std::string, std::unordered_map<std::uint32_t, std::uint64_t>> load_;  ///< by family and link of the survey
   std::vector<double> rates_together_;                                                      ///< of a channel, by instance
 
-  /// What carries but one number was laid on no links; its ranks still are somewhere.
-  Layout layout_of(const CommunicatorInstance& instance) const {
-    if (!instance.layout.paths.front().crossings.empty()) return instance.layout;
-    std::vector<std::uint32_t> gpus = instance.members;
-    if (!gpu_of_rank_.empty()) std::ranges::transform(gpus, gpus.begin(), [&](std::uint32_t rank) { return gpu_of_rank_[rank]; });
-    return lay_group(cluster_, gpus);
-  }
-
   void add(std::size_t i, std::vector<CommunicatorRow>& rows) const {
     const CommunicatorInstance& instance = survey_.instances[i];
-    const Layout layout = layout_of(instance);
+    const Layout layout = layouts_.of(instance);
     const LinkCounts links = count_links(cluster_, layout);
     const CommunicatorRow wanted{.family = std::string(family_of(instance.slot)),
                                  .axis = axis_of(instance.slot),
@@ -122,9 +135,24 @@ Reach reach_of(const Cluster& cluster, const Layout& layout) { return reach_of(c
 std::vector<CommunicatorRow> communicator_rows(const Scenario& scenario, bool folded) {
   const Mesh mesh(scenario.parallelism);
   const Cluster cluster(scenario.cluster);
-  const std::vector<std::uint32_t> alike(static_cast<std::size_t>(mesh.size()), 0);
-  const Symmetry symmetry = folded ? symmetry_of(scenario, mesh, cluster, alike) : Symmetry(mesh, cluster);
+  const Symmetry symmetry = folded ? symmetry_of_places(scenario, mesh, cluster) : Symmetry(mesh, cluster);
   return RowCounter(scenario, mesh, cluster, symmetry).rows();
+}
+
+std::map<Axis, Reach> farthest_reaches(const Scenario& scenario) {
+  const Mesh mesh(scenario.parallelism);
+  const Cluster cluster(scenario.cluster);
+  const InstanceLayouts layouts(scenario, cluster);
+  SlotSet without_trees;
+  without_trees.set();  // the first path is none
+  const CommunicatorSurvey survey =
+      survey_communicators(scenario, mesh, cluster, symmetry_of_places(scenario, mesh, cluster), Detail::sums, without_trees);
+  std::map<Axis, Reach> farthest;
+  for (const CommunicatorInstance& instance : survey.instances) {
+    Reach& reach = farthest[axis_of(instance.slot)];
+    if (reach < Reach::core) reach = std::max(reach, reach_of(cluster, layouts.of(instance)));
+  }
+  return farthest;
 }
 
 }  // namespace tandem::scenarios

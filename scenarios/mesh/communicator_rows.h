@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -58,5 +59,8 @@ struct CommunicatorRow {
 /// `folded`: looks at one of each orbit of communicators (see symmetry.h), which changes nothing but the time it takes.
 /// Throws TopologyError.
 std::vector<CommunicatorRow> communicator_rows(const Scenario& scenario, bool folded = true);
+
+/// The farthest that any of the communicators of each axis reaches. Throws TopologyError.
+std::map<Axis, Reach> farthest_reaches(const Scenario& scenario);
 
 }  // namespace tandem::scenarios

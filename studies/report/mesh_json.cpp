@@ -1,6 +1,7 @@
 #include "studies/report/mesh_json.h"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -30,16 +31,8 @@ struct LaidMesh {
   }
 };
 
-/// How far up the traffic of an axis goes at most.
-Reach reach_of(Axis axis, const std::vector<CommunicatorRow>& rows) {
-  Reach reach = Reach::node;
-  for (const CommunicatorRow& row : rows)
-    if (row.axis == axis) reach = std::max(reach, row.reach);
-  return reach;
-}
-
 Json axes_of(const Scenario& scenario, const LaidMesh& laid) {
-  const std::vector<CommunicatorRow> rows = communicator_rows(scenario);
+  std::map<Axis, Reach> reaches = farthest_reaches(scenario);
   std::vector<Json> axes;
   for (const Axis axis : mesh_axes) {
     const std::vector<std::uint32_t> members = laid.members(axis);
@@ -50,7 +43,7 @@ Json axes_of(const Scenario& scenario, const LaidMesh& laid) {
                     {"size", members.size()},
                     {"stride", members[1] - members[0]},
                     {"nodes", nodes.size()},
-                    {"reach", name_of(reach_of(axis, rows))}});
+                    {"reach", name_of(reaches[axis])}});
   }
   std::ranges::stable_sort(axes, {}, [](const Json& axis) { return axis["stride"].get<std::int64_t>(); });
   return axes;

@@ -154,6 +154,16 @@ TEST_P(RowsOfMeshes, GroupsCoverEveryRankOnce) {
   }
 }
 
+TEST_P(RowsOfMeshes, ReachAsFarAsTheFarthestOfEachAxis) {
+  const Scenario scenario = base(GetParam());
+  std::map<Axis, Reach> farthest;
+  for (const CommunicatorRow& row : communicator_rows(scenario)) {
+    Reach& reach = farthest[row.axis];
+    reach = std::max(reach, row.reach);
+  }
+  EXPECT_EQ(farthest_reaches(scenario), farthest);
+}
+
 TEST_P(RowsOfMeshes, TogetherIsNeverFasterThanAlone) {
   for (const CommunicatorRow& row : communicator_rows(base(GetParam()))) {
     if (!row.alone) continue;
