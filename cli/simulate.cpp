@@ -101,15 +101,16 @@ ReliefResult SimulateCommand::relief_of(const Scenario& scenario, const StepResu
 ExitCode SimulateCommand::run(const Scenario& scenario, Outputs& outputs, const Stopwatch& stopwatch) const {
   const bool in_steps = collectives == Collectives::steps;
   ProgressBar bar;
-  const SimulationOptions closely{.fold_tolerance = fold_tolerance,
-                                  .collectives = collectives,
-                                  .progress = &bar,
-                                  .fold_time = no_fold.empty() && options.trace.empty() && options.report.empty(),
-                                  .makes_links_faster = !options.report.empty()};
+  SimulationOptions closely{.fold_tolerance = fold_tolerance,
+                            .collectives = collectives,
+                            .progress = &bar,
+                            .fold_time = no_fold.empty() && options.trace.empty() && options.report.empty()};
+  BlameBeside blame;
+  if (!options.report.empty()) closely.simulated = [&](const FreshStep& fresh) { blame.begin(scenario, fresh); };
   const SimulatedStep step = simulate_in_full(scenario, no_fold != "true" && !in_steps, closely, stopwatch);
   const StepResult& result = step.result;
   bar.take_away();
-  outputs.write_report([&] { return simulated_page(scenario, step, command_line); });
+  outputs.write_report([&] { return simulated_page(scenario, step, blame, command_line); });
   if (!result.fits() && !options.allow_oom) {
     const Screen screen = screen_on(STDERR_FILENO);
     std::cerr << to_text(result, screen);

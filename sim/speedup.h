@@ -32,6 +32,7 @@ struct Speedup {
   double of_kernel(const Task& task, const Rank& rank) const;
   double of_collectives(Axis axis) const { return factor_if(axis); }
   double of_links(Tier tier) const { return factor_if(tier); }
+  bool widens_links() const { return std::holds_alternative<Tier>(of); }
 
   /// Returns "kernel", "axis", "tier", "stage", or "none" for no speedup.
   std::string_view group() const;

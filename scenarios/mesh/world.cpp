@@ -234,12 +234,20 @@ ClusterSpec spread_evenly(ClusterSpec spec) {
   return spec;
 }
 
+bool are_as_many(const Partition& a, const Partition& b) {
+  return a.ranks.count() == b.ranks.count() && a.communicators.count() == b.communicators.count() &&
+         a.links.count() == b.links.count();
+}
+
+/// Leaves `survey.fold.nonbinding` empty where every link was looked at, or where not to look at some makes no difference.
 EvenFold fold_survey(CommunicatorSurvey& survey, const Cluster& cluster, const WorldOptions& options) {
   Partition partition = fold(survey.fold);
   const std::set<std::uint64_t> programs(survey.fold.rank_colours.begin(), survey.fold.rank_colours.end());
   if (!options.by_every_link && partition.ranks.count() > programs.size()) {
     survey.fold.nonbinding = nonbinding_links_of(survey, partition, cluster);
-    partition = fold(survey.fold);
+    Partition coarser = fold(survey.fold);
+    if (are_as_many(coarser, partition) && options.even_trees.none()) survey.fold.nonbinding.clear();
+    partition = std::move(coarser);
   }
   return options.even_trees.any() ? fold_evenly(survey, options.even_trees) : EvenFold{std::move(partition), {}};
 }
@@ -274,6 +282,8 @@ World lay_and_fold(const Scenario& scenario, bool folded, const WorldOptions& op
   add_links(survey, partition, cluster, symmetry, tree_loads, world);
   if (merged) add_worst_cables(survey, partition, world);
   add_ranks(survey, partition, scenario.parallelism, mesh, symmetry, device_of, world);
+  world.options = options;
+  world.options.by_every_link = survey.fold.nonbinding.empty();
   return world;
 }
 

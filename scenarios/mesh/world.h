@@ -73,18 +73,6 @@ std::pair<Slot, std::int64_t> context_group_of(Slot slot);
 
 using SlotSet = std::bitset<slot_count>;
 
-/// The ranks to lower and the communicators between them: all ranks, or with folding one of each class.
-struct World {
-  std::vector<Device> devices;
-  std::vector<Rank> ranks;
-  std::vector<Link> links;
-  std::vector<Communicator> communicators;
-  std::vector<RankIndex> class_of;                                      ///< by world rank: the lowered rank that stands for it
-  std::vector<std::array<CommunicatorId, slot_count>> communicator_of;  ///< by rank index and slot; `no_id` where there is none
-
-  CommunicatorId communicator(RankIndex rank, Slot slot) const { return communicator_of[rank][static_cast<std::size_t>(slot)]; }
-};
-
 /// Under ECMP nearly every cable of a large fabric carries flows of its own, and an exact fold finds nearly as many classes as
 /// there are ranks. Merging them keeps, of all cables that a communicator crosses, only what the worst one leaves to it:
 ///
@@ -114,6 +102,21 @@ struct WorldOptions {
   /// Links that hold nobody back (see runtime/dag/nonbinding_links.h) tell ranks apart, too. This is for who makes some links
   /// faster afterwards (see sim/speedup.h), so that others may hold flows back.
   bool by_every_link = false;
+};
+
+/// The ranks to lower and the communicators between them: all ranks, or with folding one of each class.
+struct World {
+  std::vector<Device> devices;
+  std::vector<Rank> ranks;
+  std::vector<Link> links;
+  std::vector<Communicator> communicators;
+  std::vector<RankIndex> class_of;                                      ///< by world rank: the lowered rank that stands for it
+  std::vector<std::array<CommunicatorId, slot_count>> communicator_of;  ///< by rank index and slot; `no_id` where there is none
+
+  /// What it was made with; `by_every_link` also where no link was left out of the fold, so that this is the world of every link.
+  WorldOptions options = {};
+
+  CommunicatorId communicator(RankIndex rank, Slot slot) const { return communicator_of[rank][static_cast<std::size_t>(slot)]; }
 };
 
 /// Lays the mesh and its communicators on the cluster and folds what is alike (see topology/folding.h). Throws

@@ -5,15 +5,12 @@
 #include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <thread>
 #include <vector>
 
 #include "runtime/analysis/memory_over_time.h"
 #include "runtime/base/parallel.h"
-#include "sim/blame.h"
 #include "sim/bottleneck.h"
 #include "sim/link_use.h"
-#include "sim/simulate.h"
 #include "studies/crosscheck/comparison_json.h"
 #include "studies/report/facts.h"
 #include "studies/report/mesh_json.h"
@@ -21,7 +18,6 @@
 #include "studies/report/path_json.h"
 #include "studies/report/task_pairs.h"
 #include "studies/report/timeline_json.h"
-#include "studies/step/folded_time.h"
 
 namespace tandem::studies {
 namespace {
@@ -103,18 +99,9 @@ Json links_json(const Dag& dag, const Timeline& timeline) {
   return {{"edges_s", use.edges}, {"tiers", tiers}, {"links", links}};
 }
 
-/// A few simulations at a time, in the way in which the step was simulated: each takes the memory of one.
-std::vector<Seconds> times_with(const Scenario& scenario, const SimulatedStep& step, const std::vector<Speedup>& speedups) {
-  constexpr unsigned most_at_once = 4;
-  const std::size_t jobs = std::clamp(std::thread::hardware_concurrency(), 1U, most_at_once);
-  if (step.result.run.collectives == name_of(Collectives::steps)) return makespans(step.dag, speedups, jobs, Collectives::steps);
-  if (!step.result.run.folded) return makespans(step.dag, speedups, jobs);
-  return makespans_folded_in_time(scenario, step.world, step.dag, speedups, jobs);
-}
-
-Json blame_json(const Scenario& scenario, const SimulatedStep& step, const std::vector<Speedup>& candidates) {
+Json blame_json(const std::vector<sim::Blame>& blame) {
   Json list = Json::array();
-  for (const Blame& of : blame(step.dag, step.timeline, candidates, times_with(scenario, step, candidates)))
+  for (const sim::Blame& of : blame)
     list.push_back({{"group", of.speedup.group()},
                     {"name", of.speedup.name()},
                     {"factor", of.speedup.factor},
@@ -125,9 +112,10 @@ Json blame_json(const Scenario& scenario, const SimulatedStep& step, const std::
 
 Json no_timeline() { return timeline_json(Dag(), Timeline(), {}, {}); }
 
-/// Returns the data of a step's page without blame, having done `beside` at the same time.
-Json report_beside(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result,
-                   const std::string& command, const std::function<void()>& beside) {
+}  // namespace
+
+Json step_report(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result,
+                 const std::string& command) {
   const std::vector<RankIndex> drawn = drawn_ranks(dag, timeline);
   Json of_mesh, of_timeline, of_memory, of_links, of_path;
   // What takes longest comes first.
@@ -139,7 +127,6 @@ Json report_beside(const Scenario& scenario, const Dag& dag, const Timeline& tim
       [&] { of_mesh = mesh_json(scenario); },
       [&] { of_memory = memory_json(dag, timeline, result.stages); },
       [&] { of_path = path_json(dag, timeline, drawn); },
-      beside,
       [&] { of_links = links_json(dag, timeline); },
   };
   in_parallel(std::size(parts), [&](std::size_t part) { parts[part](); });
@@ -155,18 +142,9 @@ Json report_beside(const Scenario& scenario, const Dag& dag, const Timeline& tim
   return report;
 }
 
-}  // namespace
-
-Json step_report(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result,
-                 const std::string& command) {
-  return report_beside(scenario, dag, timeline, result, command, [] {});
-}
-
-std::string simulated_page(const Scenario& scenario, const SimulatedStep& step, const std::string& command) {
-  std::vector<Speedup> candidates;
-  Json report = report_beside(scenario, step.dag, step.timeline, step.result, command,
-                              [&] { candidates = blame_candidates(step.dag, step.timeline); });
-  report["blame"] = blame_json(scenario, step, candidates);
+std::string simulated_page(const Scenario& scenario, const SimulatedStep& step, BlameBeside& blame, const std::string& command) {
+  Json report = step_report(scenario, step.dag, step.timeline, step.result, command);
+  report["blame"] = blame_json(blame.found());
   return report_page(report);
 }
 

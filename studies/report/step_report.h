@@ -8,6 +8,7 @@
 #include "runtime/dag/timeline.h"
 #include "scenarios/spec/scenario.h"
 #include "studies/crosscheck/comparison.h"
+#include "studies/report/blame_beside.h"
 #include "studies/step/simulated_step.h"
 #include "studies/step/step_result.h"
 
@@ -19,9 +20,9 @@ namespace tandem::studies {
 nlohmann::ordered_json step_report(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result,
                                    const std::string& command);
 
-/// Returns the page of a step that was simulated in whole for `makes_links_faster`: it is simulated again to find what would make
-/// it faster.
-std::string simulated_page(const Scenario& scenario, const SimulatedStep& step, const std::string& command);
+/// Returns the page of a step that was simulated in whole, when `blame`, which was told of it, has found what would make it
+/// faster.
+std::string simulated_page(const Scenario& scenario, const SimulatedStep& step, BlameBeside& blame, const std::string& command);
 
 /// Returns the page of an executed step, which cannot be executed faster.
 std::string executed_page(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result,

@@ -53,8 +53,10 @@ Json schedule_job(const Json& body, const JobSite& site, const TellProgress& /*t
 
 Json report_job(const Json& body, const JobSite& site, const TellProgress& /*tell*/) {
   const Scenario scenario = scenario_in(body, site);
-  const SimulatedStep step = simulate_in_full(scenario, true, {.makes_links_faster = true});
-  return {{"page", simulated_page(scenario, step, maker)}};
+  BlameBeside blame;
+  const SimulatedStep step =
+      simulate_in_full(scenario, true, {.simulated = [&](const FreshStep& fresh) { blame.begin(scenario, fresh); }});
+  return {{"page", simulated_page(scenario, step, blame, maker)}};
 }
 
 Json lint_job(const Json& body, const JobSite& site, const TellProgress& /*tell*/) {

@@ -86,7 +86,7 @@ std::optional<SimulatedStep> simulate_folded_in_time(const Scenario& scenario, c
   return {};
 }
 
-std::vector<Seconds> makespans_folded_in_time(const Scenario& scenario, const World& world, const Dag& dag,
+std::vector<Seconds> makespans_folded_in_time(const Scenario& scenario, const World& world, const Dag* whole,
                                               std::span<const Speedup> speedups, std::size_t jobs) {
   std::vector<Seconds> makespans(speedups.size(), std::numeric_limits<Seconds>::quiet_NaN());
   const auto find_unknown = [&](const std::function<std::vector<Seconds>(std::span<const Speedup>)>& simulate) {
@@ -107,7 +107,9 @@ std::vector<Seconds> makespans_folded_in_time(const Scenario& scenario, const Wo
         const Dag shorter_dag = lower(scenario, world, {.micro_batches = shorter.micro_batches});
         return sim::makespans(shorter_dag, periods_of(shorter), unknown, jobs);
       });
-  find_unknown([&](std::span<const Speedup> unknown) { return sim::makespans(dag, unknown, jobs); });
+  find_unknown([&](std::span<const Speedup> unknown) {
+    return whole != nullptr ? sim::makespans(*whole, unknown, jobs) : sim::makespans(lower(scenario, world), unknown, jobs);
+  });
   return makespans;
 }
 

@@ -17,9 +17,9 @@ namespace tandem::studies {
 std::optional<SimulatedStep> simulate_folded_in_time(const Scenario& scenario, const World& world,
                                                      const SimulationOptions& options, const StepRange& steps);
 
-/// Returns how long the step of which `dag` is the whole takes with each of `speedups`, `jobs` of which are simulated at a time:
-/// a shorter one where that settles, and otherwise the whole.
-std::vector<Seconds> makespans_folded_in_time(const Scenario& scenario, const World& world, const Dag& dag,
+/// Returns how long a step on this world takes with each of `speedups`, `jobs` of which are simulated at a time: a shorter one
+/// where that settles, and otherwise the `whole`, which is lowered if it is null.
+std::vector<Seconds> makespans_folded_in_time(const Scenario& scenario, const World& world, const Dag* whole,
                                               std::span<const Speedup> speedups, std::size_t jobs);
 
 /// Steps with as few micro-batches as show every collective that the whole step has.

@@ -37,6 +37,7 @@ SimulatedStep simulate_one(const Scenario& scenario, const World& world, bool fo
                                            : simulate(step.dag, options.collectives, {}, shown_in(progress, "simulating"));
   step.timeline = std::move(run.timeline);
   spdlog::debug("simulated {:.6f} s", step.timeline.makespan());
+  if (options.simulated) options.simulated({world, step.dag, step.timeline, folded, options.collectives});
   const RunFacts facts{
       .backend = simgrid_backend, .collectives = name_of(options.collectives), .folded = folded, .peak_rss = run.peak_rss};
   step.result =
@@ -84,6 +85,11 @@ StepResult mean_of_period(const StepResult& local, const StepResult& sync, std::
 
 namespace {
 
+SimulationOptions untold(SimulationOptions options) {
+  options.simulated = nullptr;
+  return options;
+}
+
 SimulatedStep simulate_on(const Scenario& scenario, const World& world, bool folded, const SimulationOptions& options) {
   spdlog::debug("{} ranks in {} classes, {} communicators on {} classes of links", scenario.parallelism.world_size(),
                 world.ranks.size(), world.communicators.size(), world.links.size());
@@ -91,7 +97,7 @@ SimulatedStep simulate_on(const Scenario& scenario, const World& world, bool fol
   of_first.ends_process &= !scenario.training.local_steps();
   SimulatedStep step = simulate_one(scenario, world, folded, of_first, {});
   if (scenario.training.local_steps()) {
-    const StepResult local = simulate_one(scenario, world, folded, options, {.averages = false}).result;
+    const StepResult local = simulate_one(scenario, world, folded, untold(options), {.averages = false}).result;
     step.result = mean_of_period(local, step.result, scenario.training.sync_every);
   }
   return step;
@@ -99,13 +105,14 @@ SimulatedStep simulate_on(const Scenario& scenario, const World& world, bool fol
 
 /// No flow does better than under ideal spreading, and none worse than with all that could be on its cables on them at once.
 MergedFold merged_fold(const Scenario& scenario, const SimulationOptions& options) {
+  const SimulationOptions of_bounds = untold(options);
   Scenario even = scenario;
   even.cluster.fabric.routing = FlowRouting::adaptive;
   constexpr double everything = 1e9;  // a bound may be coarse: of all that would be told apart the worst counts
   const World crowded = make_world(scenario, true, {.merge = {everything, CableMerge::Among::all}});
   return {.tolerance = options.fold_tolerance,
-          .lower = simulate_on(even, make_world(even, true), true, options).result.step_time,
-          .upper = simulate_on(scenario, crowded, true, options).result.step_time};
+          .lower = simulate_on(even, make_world(even, true), true, of_bounds).result.step_time,
+          .upper = simulate_on(scenario, crowded, true, of_bounds).result.step_time};
 }
 
 void refuse_too_many_classes(const Scenario& scenario, const World& world) {
@@ -146,10 +153,7 @@ Folds fold_without_unused_trees(const Scenario& scenario, const SimulationOption
   SlotSet unused = in_question;
   if (merges) unused.reset();
   for (;;) {
-    WorldOptions of_world{.merge = {.tolerance = options.fold_tolerance},
-                          .detail = detail,
-                          .without_trees = unused,
-                          .by_every_link = options.makes_links_faster};
+    WorldOptions of_world{.merge = {.tolerance = options.fold_tolerance}, .detail = detail, .without_trees = unused};
     Folds folds{.exact = make_world(scenario, true, of_world), .even = {}};
     const SlotSet used = in_question & ~unused;
     if (used.any() && folds.exact.ranks.size() > few_classes && !merges && !scenario.training.local_steps()) {
@@ -221,13 +225,12 @@ SimulatedStep simulate_step(const Scenario& scenario, bool folded, const Simulat
     step.result.merged_fold = merged_fold(scenario, options);
   step.result.warnings = scenario.warnings;
   step.class_of = std::move(world.class_of);
-  if (options.makes_links_faster) step.world = std::move(world);
   return step;
 }
 
 SimulatedStep simulate_in_full(const Scenario& scenario, bool folded, const SimulationOptions& options,
                                const Stopwatch& stopwatch) {
-  SimulationOptions of_step = options, of_others = options;
+  SimulationOptions of_step = options, of_others = untold(options);
   of_step.ends_process &= !simulates_after_step(scenario) && options.fold_tolerance == 0;
   of_others.ends_process = false;  // how many of them there are is theirs to say
   SimulatedStep step = simulate_step(scenario, folded, of_step);

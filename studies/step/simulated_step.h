@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <vector>
+
 #include "runtime/base/progress.h"
 #include "runtime/base/stopwatch.h"
 #include "runtime/dag/dag.h"
@@ -18,7 +21,15 @@ struct SimulatedStep {
   Timeline timeline;
   StepResult result;
   std::vector<RankIndex> class_of = {};  ///< by world rank: the lowered rank that stands for it
-  World world = {};  ///< what `dag` was lowered on, where `makes_links_faster` asks for it, without its classes
+};
+
+/// A step that was just simulated, while it lives.
+struct FreshStep {
+  const World& world;  ///< on which `dag` was lowered
+  const Dag& dag;
+  const Timeline& timeline;
+  bool folded = false;
+  Collectives collectives = Collectives::fluid;
 };
 
 /// Ranks, or classes of them, whose tasks a machine has room for.
@@ -32,9 +43,9 @@ struct SimulationOptions {
   /// Leaves out what repeats itself (folded_time.h). For those who ask for the result alone: `dag` and `timeline` may then be
   /// those of a step with fewer micro-batches.
   bool fold_time = false;
-  /// For those who simulate `dag` once more with faster links (sim/speedup.h): what only links tell apart that hold nobody back
-  /// stays apart, and the step says on which world it was lowered.
-  bool makes_links_faster = false;
+  /// Is told of the step in whole before it is summed up, so that who simulates it once more can begin. Where trees are tried
+  /// that tell no ranks apart, two steps may be told of, of which the last is that of `dag`.
+  std::function<void(const FreshStep&)> simulated = {};
   /// This process simulates nothing after the step: its last simulation may be done here (sim::simulate_here).
   bool ends_process = false;
 };

@@ -11,6 +11,9 @@
 #include "scenarios/lowering/lower.h"
 #include "scenarios/mesh/world.h"
 #include "sim/simulate.h"
+#include "studies/report/blame_beside.h"
+#include "studies/step/faster_step.h"
+#include "studies/step/simulated_step.h"
 #include "tests/end_to_end/tiny.h"
 
 namespace tandem::studies::blame_test {
@@ -89,19 +92,43 @@ TEST(BlameOfAStep, TiersAndAxesThatAreNotUsedGainNothing) {
     EXPECT_EQ(std::ranges::count(unused, candidate.name(), &Speedup::name), 0) << candidate.name();
 }
 
-// With faster NICs the uplinks of leaves are too slow for all of them. A fold by every link is right about that, too.
-TEST(BlameOfAStep, OfAFoldByEveryLinkIsThatOfAllRanks) {
+// With faster NICs the uplinks of leaves are too slow for all of them. A fold by every link is right about that, too; whatever
+// makes no link faster is simulated on the coarser fold.
+TEST(BlameOfAStep, OfFoldsIsThatOfAllRanks) {
   std::vector<std::string> overrides = words(
       "parallelism.tp=4 parallelism.pp=2 parallelism.dp=8 training.global_batch=16 model.hidden=1024 model.ffn=4096 "
       "training.sequence=512 cluster.fabric.leaf_ports=4");
   overrides.emplace_back("faults.slow_gpu={rank: 13, factor: 0.5}");
   const Scenario scenario = tiny_cluster(overrides);
-  const World by_every_link = make_world(scenario, true, {.by_every_link = true});
-  EXPECT_GT(by_every_link.ranks.size(), make_world(scenario, true).ranks.size());
-  const std::vector<Speedup> faster{{Tier::nic, 1.5}, {Tier::nic, 8}, {Tier::leaf, 1.5}, {Tier::nvlink, 2}};
-  const std::vector<Seconds> folded = makespans(lower(scenario, by_every_link), faster, 2);
+  const World coarse = make_world(scenario, true), by_every_link = make_world(scenario, true, {.by_every_link = true});
+  EXPECT_GT(by_every_link.ranks.size(), coarse.ranks.size());
+  EXPECT_FALSE(coarse.options.by_every_link);
+  const std::vector<Speedup> faster{{Tier::nic, 1.5},        {OpKind::gemm, 1.5}, {Tier::nic, 8},  {Tier::leaf, 1.5},
+                                    {PipelineStage{1}, 1.5}, {Tier::nvlink, 2},   {Axis::dp, 1.5}, {}};
   const std::vector<Seconds> whole = makespans(lower(scenario, make_world(scenario, false)), faster, 2);
-  for (std::size_t i = 0; i < faster.size(); ++i) EXPECT_NEAR(folded[i], whole[i], 1e-9 * whole[i]) << faster[i].name();
+  const Dag dag = lower(scenario, coarse);
+  const Timeline timeline = simulate(dag).timeline;
+  for (const std::size_t jobs : {1U, 2U, 9U}) {
+    const std::vector<Seconds> folded =
+        faster_step_times(scenario, {coarse, dag, timeline, true, Collectives::fluid}, faster, jobs);
+    for (std::size_t i = 0; i < faster.size(); ++i) EXPECT_NEAR(folded[i], whole[i], 1e-9 * whole[i]) << faster[i].name();
+  }
+}
+
+TEST(BlameOfAStep, IsThatOfTheStepThatWasToldOfLast) {
+  BlameBeside beside;
+  EXPECT_TRUE(beside.found().empty());
+  for (const char* plan : {"parallelism.dp=2", "parallelism.pp=2"}) {
+    const Scenario scenario = tiny_cluster(words(plan));
+    simulate_step(scenario, true, {.simulated = [&](const FreshStep& step) { beside.begin(scenario, step); }});
+  }
+  const Step step(tiny_cluster({"parallelism.pp=2"}));
+  const std::vector<Blame> told = beside.found(), expected = blame_all(step);
+  ASSERT_EQ(told.size(), expected.size());
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    EXPECT_EQ(told[i].speedup.name(), expected[i].speedup.name());
+    EXPECT_EQ(told[i].gained, expected[i].gained);
+  }
 }
 
 TEST(BlameOfAStep, OfStepsInARowIsThatOfOne) {

@@ -112,9 +112,10 @@ TEST(FoldedTime, FasterStepsAreWholeOnes) {
            {"parallelism.pp=4 parallelism.tp=2 parallelism.vpp=2 model.layers=8 training.schedule=interleaved-1f1b", true},
            {"parallelism.pp=2 training.schedule=gpipe", false}}) {
     const Scenario scenario = with_micro_batches(tiny_cluster(words(plan)), 96);
-    const SimulatedStep step = simulate_step(scenario, true, {.makes_links_faster = true});
-    const std::vector<Seconds> whole = sim::makespans(step.dag, speedups, 1);
-    const std::vector<Seconds> folded = makespans_folded_in_time(scenario, step.world, settles ? Dag() : step.dag, speedups, 1);
+    const World world = make_world(scenario, true, {.by_every_link = true});
+    const Dag dag = lower(scenario, world), none;
+    const std::vector<Seconds> whole = sim::makespans(dag, speedups, 1);
+    const std::vector<Seconds> folded = makespans_folded_in_time(scenario, world, settles ? &none : &dag, speedups, 1);
     for (std::size_t i = 0; i < speedups.size(); ++i)
       EXPECT_NEAR(folded[i], whole[i], 1e-9 * whole[i]) << plan << ": " << speedups[i].name();
   }

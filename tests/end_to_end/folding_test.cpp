@@ -94,11 +94,14 @@ TEST(Folding, LinksThatHoldNobodyBackTellNoRanksApart) {
   std::vector<std::string> overrides = on_64_gpus();
   overrides.emplace_back("faults.slow_gpu={rank: 13, factor: 0.5}");
   const auto by_every_link = [&] { return make_world(tiny_cluster(overrides), true, {.by_every_link = true}).ranks.size(); };
+  const auto looks_at_every_link = [&] { return make_world(tiny_cluster(overrides), true).options.by_every_link; };
   EXPECT_EQ(expect_equal_when_folded(tiny_cluster(overrides)), 8U);
   EXPECT_EQ(by_every_link(), 12U);
+  EXPECT_FALSE(looks_at_every_link());
   overrides.emplace_back("cluster.fabric.oversubscription=[1, 2, 1]");
   EXPECT_EQ(expect_equal_when_folded(tiny_cluster(overrides)), 12U);
   EXPECT_EQ(by_every_link(), 12U);
+  EXPECT_TRUE(looks_at_every_link());
 }
 
 // Over eight nodes NCCL reduces gradients of a megabyte and more in a ring, in which all ranks are alike. In its trees the roots
