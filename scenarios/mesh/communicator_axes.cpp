@@ -29,6 +29,15 @@ std::vector<std::uint32_t> kv_replicas(const Scenario& scenario, const Mesh& mes
   return {all.begin() + first, all.begin() + first + replicas};
 }
 
+std::vector<std::uint32_t> expert_members(const Scenario& scenario, const Mesh& mesh, const ExpertMesh& experts,
+                                          std::uint32_t rank, ExpertAxis axis) {
+  std::vector<std::uint32_t> members = experts.members(rank, axis);
+  if (axis != ExpertAxis::replica || !scenario.training.local_steps()) return members;
+  const auto replica = [&](std::uint32_t r) { return mesh.coordinates(r)[Axis::dp]; };
+  std::erase_if(members, [&](std::uint32_t member) { return replica(member) != replica(rank); });
+  return members;
+}
+
 bool reduces_whole_gradients(const Scenario& scenario) {
   const TrainingSpec& training = scenario.training;
   return scenario.parallelism.zero == 0 || training.compressor.method == CompressionMethod::powersgd ||

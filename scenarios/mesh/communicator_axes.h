@@ -37,6 +37,10 @@ inline constexpr std::array<std::pair<Slot, ExpertAxis>, 3> expert_slots{
 /// Returns the ranks that hold the same key-value head as `rank`, ascending: a run of its tensor-parallel group.
 std::vector<std::uint32_t> kv_replicas(const Scenario& scenario, const Mesh& mesh, std::uint32_t rank);
 
+/// Returns the ranks that differ from `rank` along an axis of the experts alone and share communicators with it, ascending.
+std::vector<std::uint32_t> expert_members(const Scenario& scenario, const Mesh& mesh, const ExpertMesh& experts,
+                                          std::uint32_t rank, ExpertAxis axis);
+
 /// Whether data-parallel ranks all-reduce gradients, or the factors of them or of their squares.
 bool reduces_whole_gradients(const Scenario& scenario);
 

@@ -100,7 +100,7 @@ class Surveyor {
     if (scenario_.overlaps_tp()) ring(Axis::tp, Slot::send_tensor, Slot::receive_tensor);
     if (scenario_.kv_replicas() > 1) kv_replica_groups();
     if (const std::int64_t block = data_block(scenario_, mesh_); block > 0) {
-      data_blocks(static_cast<std::size_t>(block));
+      data_blocks(block);
     } else {
       groups(Slot::data, data_axes(scenario_));
       if (exchanges_gradients()) groups(Slot::data_exchange, data_axes(scenario_));
@@ -172,11 +172,7 @@ class Surveyor {
   void expert_groups() {
     const ExpertMesh experts(scenario_.parallelism, mesh_);
     for (const auto& [slot, axis] : expert_slots) {
-      const auto members = [&](std::uint32_t rank) {
-        std::vector<std::uint32_t> all = experts.members(rank, axis);
-        if (slot == Slot::expert_data && scenario_.training.local_steps()) keep_replica_of(rank, all);
-        return all;
-      };
+      const auto members = [&](std::uint32_t rank) { return expert_members(scenario_, mesh_, experts, rank, axis); };
       groups(slot, members);
       if (slot == Slot::expert && scenario_.parallelism.dispatcher == Dispatcher::hybridep) groups(Slot::routing, members);
       if (slot == Slot::expert_data && exchanges_gradients()) groups(Slot::expert_data_exchange, members);
@@ -184,11 +180,6 @@ class Surveyor {
   }
 
   bool exchanges_gradients() const { return scenario_.training.compressor.method == CompressionMethod::one_bit; }
-
-  void keep_replica_of(std::uint32_t rank, std::vector<std::uint32_t>& members) const {
-    const auto replica = [&](std::uint32_t r) { return mesh_.coordinates(r)[Axis::dp]; };
-    std::erase_if(members, [&](std::uint32_t member) { return replica(member) != replica(rank); });
-  }
 
   template <typename Members>
   void groups(Slot slot, const Members& members_of) {
@@ -252,17 +243,11 @@ class Surveyor {
     }
   }
 
-  void data_blocks(std::size_t block) {
+  void data_blocks(std::int64_t block) {
     for (const std::uint32_t rank : symmetry_.representatives()) {
       const std::vector<std::uint32_t> all = mesh_.members(rank, data_axes(scenario_));
-      const auto place = static_cast<std::size_t>(std::ranges::find(all, rank) - all.begin());
-      std::vector<std::uint32_t> inside, across;
-      for (std::size_t i = 0; i < all.size(); ++i) {
-        if (i / block == place / block) inside.push_back(all[i]);
-        if (i % block == place % block) across.push_back(all[i]);
-      }
-      if (at(Slot::data_block, rank) == FoldInput::absent) add_group(Slot::data_block, std::move(inside));
-      if (at(Slot::data_across, rank) == FoldInput::absent) add_group(Slot::data_across, std::move(across));
+      if (at(Slot::data_block, rank) == FoldInput::absent) add_group(Slot::data_block, in_block(all, rank, block));
+      if (at(Slot::data_across, rank) == FoldInput::absent) add_group(Slot::data_across, across_blocks(all, rank, block));
     }
   }
 
@@ -388,7 +373,8 @@ class Surveyor {
           number = static_cast<std::uint32_t>(found_.links.size());
           found_.links.push_back(link);
         }
-        const std::uint32_t of_link = of_communicator * instance.orbit / symmetry_.link_orbit_size(link);
+        const auto of_link =
+            static_cast<std::uint32_t>(std::uint64_t{of_communicator} * instance.orbit / symmetry_.link_orbit_size(link));
         found_.fold.crossings.push_back({id, number, of_communicator, of_link, path});
       }
       touched_.clear();

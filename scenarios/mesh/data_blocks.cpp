@@ -7,6 +7,19 @@
 
 namespace tandem::scenarios {
 
+std::vector<std::uint32_t> in_block(const std::vector<std::uint32_t>& group, std::uint32_t rank, std::int64_t block) {
+  const auto first = group.begin() + (std::ranges::find(group, rank) - group.begin()) / block * block;
+  return {first, first + std::min(block, group.end() - first)};
+}
+
+std::vector<std::uint32_t> across_blocks(const std::vector<std::uint32_t>& group, std::uint32_t rank, std::int64_t block) {
+  const std::int64_t members = std::ssize(group);
+  std::vector<std::uint32_t> across;
+  for (std::int64_t i = (std::ranges::find(group, rank) - group.begin()) % block; i < members; i += block)
+    across.push_back(group[static_cast<std::size_t>(i)]);
+  return across;
+}
+
 std::int64_t data_members(const Mesh& mesh) { return mesh.extent(Axis::cp) * mesh.extent(Axis::ep) * mesh.extent(Axis::dp); }
 
 std::pair<std::int64_t, std::int64_t> data_members_by_node(const Scenario& scenario, const Mesh& mesh) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "scenarios/mesh/mesh.h"
 #include "scenarios/spec/scenario.h"
@@ -12,6 +13,10 @@ namespace tandem::scenarios {
 /// a node's members under hierarchical all-reduce. Returns the members of a block, 0 where the group is in one piece, as it is
 /// where each node holds one member of it, or one node all.
 std::int64_t data_block(const Scenario& scenario, const Mesh& mesh);
+
+/// Of the group of `rank`, ascending: those in its block, and those of its place in the blocks.
+std::vector<std::uint32_t> in_block(const std::vector<std::uint32_t>& group, std::uint32_t rank, std::int64_t block);
+std::vector<std::uint32_t> across_blocks(const std::vector<std::uint32_t>& group, std::uint32_t rank, std::int64_t block);
 
 /// Returns the size of the group that reduces the gradients of the dense part.
 std::int64_t data_members(const Mesh& mesh);
