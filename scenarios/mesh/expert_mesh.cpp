@@ -9,6 +9,7 @@ ExpertMesh::ExpertMesh(const ParallelismSpec& p, const Mesh& mesh)
   for (const Axis axis : p.order) {
     if (axis != Axis::pp && axis != Axis::ep) axes_.push_back(axis);
   }
+  offsets_ = mesh.members(0, axes_);
 }
 
 std::int64_t ExpertMesh::number(const Coordinates& place) const {
@@ -18,14 +19,6 @@ std::int64_t ExpertMesh::number(const Coordinates& place) const {
     stride *= mesh_.extent(axis);
   }
   return number;
-}
-
-Coordinates ExpertMesh::numbered(Coordinates place, std::int64_t number) const {
-  for (const Axis axis : axes_) {
-    place[axis] = static_cast<std::int32_t>(number % mesh_.extent(axis));
-    number /= mesh_.extent(axis);
-  }
-  return place;
 }
 
 ExpertPlace ExpertMesh::place(std::uint32_t rank) const {
@@ -40,23 +33,14 @@ std::vector<std::uint32_t> ExpertMesh::members(std::uint32_t rank, ExpertAxis ax
   if (axis == ExpertAxis::expert && own_axis_) return mesh_.members(rank, {Axis::ep});
   const std::int64_t stride = axis == ExpertAxis::tensor ? 1 : axis == ExpertAxis::expert || own_axis_ ? etp_ : etp_ * ep_;
   const std::int64_t count = axis == ExpertAxis::tensor ? etp_ : axis == ExpertAxis::expert ? ep_ : replicas_;
-  const Coordinates place = mesh_.coordinates(rank);
-  const std::int64_t mine = number(place);
+  const std::int64_t mine = number(mesh_.coordinates(rank));
   const std::int64_t first = mine - mine / stride % count * stride;
+  const std::uint32_t of_number_0 = rank - offsets_[static_cast<std::size_t>(mine)];
   std::vector<std::uint32_t> members;
-  for (std::int64_t i = 0; i < count; ++i) members.push_back(mesh_.rank(numbered(place, first + i * stride)));
+  members.reserve(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i)
+    members.push_back(of_number_0 + offsets_[static_cast<std::size_t>(first + i * stride)]);
   return members;
-}
-
-std::vector<std::uint32_t> ExpertMesh::successors(ExpertAxis axis) const {
-  constexpr std::uint32_t unset = 0xFFFFFFFF;
-  std::vector<std::uint32_t> next(static_cast<std::size_t>(mesh_.size()), unset);
-  for (std::uint32_t rank = 0; rank < next.size(); ++rank) {
-    if (next[rank] != unset) continue;
-    const std::vector<std::uint32_t> ring = members(rank, axis);
-    for (std::size_t i = 0; i < ring.size(); ++i) next[ring[i]] = ring[(i + 1) % ring.size()];
-  }
-  return next;
 }
 
 std::int64_t expert_nodes(const Scenario& scenario) {

@@ -32,17 +32,15 @@ class ExpertMesh {
   ExpertPlace place(std::uint32_t rank) const;
   /// The ranks that differ from `rank` along `axis` alone, ascending.
   std::vector<std::uint32_t> members(std::uint32_t rank, ExpertAxis axis) const;
-  /// By rank: the one after it among its members, the first after the last.
-  std::vector<std::uint32_t> successors(ExpertAxis axis) const;
 
  private:
   const Mesh& mesh_;
   std::vector<Axis> axes_;  ///< that number the ranks split into etp (and ep, when folded) and replicas; innermost first
+  std::vector<std::uint32_t> offsets_;  ///< by number: the rank, counted from that of number 0
   std::int64_t etp_, ep_, replicas_;
   bool own_axis_;
 
   std::int64_t number(const Coordinates& place) const;
-  Coordinates numbered(Coordinates place, std::int64_t number) const;
 };
 
 /// Returns the number of nodes that the experts of one layer lie in, for ranks laid out in ascending order.

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "scenarios/mesh/mesh.h"
+#include "scenarios/mesh/rings.h"
 #include "topology/cluster.h"
 
 namespace tandem::scenarios {
@@ -13,16 +14,23 @@ namespace tandem::scenarios {
 /// lies in one orbit of all of these behaves alike, so only one of each orbit need be looked at: the work of folding then follows
 /// the irregularity of the cluster, not its size.
 ///
-/// A ring goes through its members in ascending order, so a shift along an axis takes rings to rings only if no communicator that
-/// the axis belongs to has another of its axes further out.
+/// Communicators have to go to communicators, and the links that one crosses to those that its image crosses. Of most this
+/// follows: a shift changes all members of a communicator by the same, or goes round in one that lies along its axis alone, and
+/// what is exchanged between all of some ranks has no order. Rings through several axes are looked at. A shift may take each
+/// of their steps to a step. Or it leaves every rank below its leaf and in its communicator: this crosses the ports and NICs of
+/// all members equally often, and the links above leaves as often as their leaves change along it, whoever is below them.
 class Symmetry {
  public:
+  /// Neighbours along an axis that make up communicators, so many each: shifts move whole ones.
+  struct Runs {
+    Axis axis = Axis::tp;
+    std::int64_t length = 1;
+  };
   /// The properties of communicators that have to stay as they are.
   struct Communicators {
-    std::vector<std::vector<Axis>> rings;  ///< the axes of each kind of communicator that crosses links
-    std::vector<Axis> trees = {};          ///< along which a rank's place in a tree would change: never shifted
-    std::int64_t data_block = 0;           ///< where the data-parallel group is cut into blocks: shifts move whole blocks
-    std::vector<std::vector<std::uint32_t>> successors = {};  ///< by kind that does not follow the axes, and rank: its next
+    std::vector<Rings> rings;      ///< those through several axes, or through some of the ranks along an axis
+    std::vector<Axis> trees = {};  ///< along which a rank's place in a tree would change: never shifted
+    std::vector<Runs> runs = {};
   };
 
   /// Finds the largest group of shifts that the cluster, `colours` (by rank: what must stay the same) and the communicators
@@ -51,7 +59,7 @@ class Symmetry {
   std::vector<std::uint32_t> device_orbit_size_;  ///< by lowest device
 
   void count_orbits(const Mesh& mesh, const std::vector<std::int64_t>& periods);
-  void unite_devices(const std::vector<Attachment>& attachments);
+  void unite_devices(const std::vector<std::uint32_t>& device_of);
   void count_device_orbits();
 };
 

@@ -76,6 +76,7 @@ std::vector<std::uint32_t> colour_ranks(const Scenario& scenario, const Mesh& me
   const std::int64_t streams = scenario.training.documents.any() ? scenario.training.documents.streams : 1;
   const std::vector<std::uint32_t> attention = work_of_context_ranks(scenario);
   const std::vector<std::uint32_t> alike = scenario.model.moe.experts > 0 ? alike_parts(scenario) : std::vector<std::uint32_t>{};
+  const bool parts_differ = std::ranges::any_of(alike, [](std::uint32_t first_like_it) { return first_like_it > 0; });
   const ExpertMesh experts(p, mesh);
   const bool owners_differ = scenario.training.optimizer == OptimizerKind::muon && p.zero > 0;
   const std::vector<std::uint32_t> shares = owners_differ ? muon_shares(scenario, mesh) : std::vector<std::uint32_t>{};
@@ -87,7 +88,7 @@ std::vector<std::uint32_t> colour_ranks(const Scenario& scenario, const Mesh& me
     auto program = static_cast<std::size_t>(place[Axis::pp] * p.cp + attention[static_cast<std::size_t>(place[Axis::cp])]);
     const std::int64_t replica = p.own_expert_axis ? place[Axis::dp] * p.ep + place[Axis::ep] : place[Axis::dp];
     program = program * static_cast<std::size_t>(streams) + static_cast<std::size_t>(replica % streams);
-    if (!alike.empty()) program = program * alike.size() + alike[static_cast<std::size_t>(experts.place(rank).ep)];
+    if (parts_differ) program = program * alike.size() + alike[static_cast<std::size_t>(experts.place(rank).ep)];
     if (owners_differ) program = program * different_shares + shares[rank];
     colours.push_back(static_cast<std::uint32_t>(program * world.devices.size() + device_of[rank]));
   }
@@ -260,8 +261,9 @@ World lay_and_fold(const Scenario& scenario, bool folded, const WorldOptions& op
   World world;
   const std::vector<std::uint32_t> device_of = assign_devices(scenario, world);
   const std::vector<std::uint32_t> colours = colour_ranks(scenario, mesh, device_of, world);
-  const Symmetry symmetry =
-      folded && !merged ? symmetry_of(scenario, mesh, cluster, colours, options.without_trees) : Symmetry(mesh, cluster);
+  const Symmetry symmetry = folded && !merged && !options.by_every_rank
+                                ? symmetry_of(scenario, mesh, cluster, colours, options.without_trees)
+                                : Symmetry(mesh, cluster);
   CommunicatorSurvey survey = survey_communicators(scenario, mesh, cluster, symmetry, options.detail, options.without_trees);
   if (merged) {
     const Cluster hashed(scenario.cluster);
