@@ -11,18 +11,16 @@ namespace {
 
 using ByRank = std::vector<std::uint32_t>;
 
-/// By rank: where the cyclic shift by `places` along `axis` takes it.
-ByRank images(const Mesh& mesh, Axis axis, std::int64_t places) {
+/// Writes by rank where the cyclic shift by `places` along `axis` takes it. Memory is used again from shift to shift.
+void shift(const Mesh& mesh, Axis axis, std::int64_t places, ByRank& image) {
   const auto stride = static_cast<std::uint32_t>(mesh.stride(axis)), extent = static_cast<std::uint32_t>(mesh.extent(axis));
-  ByRank image;
-  image.reserve(static_cast<std::size_t>(mesh.size()));
+  image.clear();
   for (std::uint32_t first = 0; first < mesh.size(); first += stride * extent) {
     for (std::uint32_t at = 0; at < extent; ++at) {
       const std::uint32_t to = first + (at + static_cast<std::uint32_t>(places)) % extent * stride;
       for (std::uint32_t inner = 0; inner < stride; ++inner) image.push_back(to + inner);
     }
   }
-  return image;
 }
 
 bool keeps(const ByRank& image, const ByRank& label) {
@@ -65,7 +63,9 @@ Symmetry::Symmetry(const Mesh& mesh, const Cluster& cluster, const std::vector<s
     : device_orbit_(cluster.device_count()) {
   std::iota(device_orbit_.begin(), device_orbit_.end(), 0U);
   const SharedDevices shared(cluster, static_cast<std::uint32_t>(colours.size()));
-  const auto is_symmetry = [&](const ByRank& image) {
+  ByRank image;
+  image.reserve(colours.size());
+  const auto is_symmetry = [&] {
     return keeps(image, colours) && shared.go_to_shared(image) &&
            std::ranges::all_of(communicators.rings,
                                [&](const Rings& rings) { return takes_rings_to_rings(image, rings, shared); });
@@ -76,7 +76,8 @@ Symmetry::Symmetry(const Mesh& mesh, const Cluster& cluster, const std::vector<s
     if (axis == Axis::pp || std::ranges::count(communicators.trees, axis) > 0) continue;
     for (std::int64_t places = 1; places < mesh.extent(axis); ++places) {
       if (mesh.extent(axis) % places != 0 || !moves_whole_runs(mesh, axis, places, communicators.runs)) continue;
-      if (!is_symmetry(images(mesh, axis, places))) continue;
+      shift(mesh, axis, places, image);
+      if (!is_symmetry()) continue;
       periods.back() = places;
       break;
     }
