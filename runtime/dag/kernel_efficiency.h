@@ -71,8 +71,8 @@ struct KernelEfficiency {
   double unfused = 1;              ///< share of `memory` that softmax and dropout of unfused attention reach
   double permute = 1;              ///< share of `memory` that kernels reach which put rows into another order
   double cast = 1;                 ///< share of `memory` that casts to fp8 and fp4 reach
-  /// Elements a second that one multiprocessor handles in PyTorch's kernels which load them one at a time, whatever their type. 0:
-  /// not known, as many as the memory brings and takes in 16 bits.
+  /// Elements a second that one multiprocessor handles in PyTorch's kernels which load them one at a time, whatever their type.
+  /// 0: not known, as many as the memory brings and takes in 16 bits.
   double element_rate = 0;
   double scan = 1;           ///< share of `memory`, and of the rate of products, that Triton's kernels of a state's scan reach
   double cross_entropy = 1;  ///< share of `memory` that the loss reaches, which goes row by row

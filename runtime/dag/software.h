@@ -17,8 +17,8 @@ struct ExtraWork {
   double kernels = 0;
   double bytes = 0;  ///< that they move, for each element of a product's result, and of any other operation's largest operand
   double holds = 0;  ///< bytes of memory that they take, for each such element, while the operation runs
-  /// Elements, for each such element, that kernels load and store one at a time, whose bytes are not among `bytes`: PyTorch's where
-  /// an operand is broadcast, a slice of another or of another type (aten/src/ATen/native/cuda/CUDALoops.cuh: all but
+  /// Elements, for each such element, that kernels load and store one at a time, whose bytes are not among `bytes`: PyTorch's
+  /// where an operand is broadcast, a slice of another or of another type (aten/src/ATen/native/cuda/CUDALoops.cuh: all but
   /// vectorized_elementwise_kernel), and where slices are joined.
   double by_element = 0;
   bool operator==(const ExtraWork&) const = default;

@@ -28,10 +28,10 @@ class Rings {
   /// Members ascend. Ranks lie on GPUs in order.
   void add(const std::vector<std::uint32_t>& members);
 
-  const std::vector<std::uint32_t>& group() const { return group_; }  ///< by rank: the lowest member of its communicator
-  const std::vector<std::uint32_t>& next() const {
-    return next_;
-  }  ///< by rank: where it sends to; itself where that does not matter
+  /// By rank: the lowest member of its communicator.
+  const std::vector<std::uint32_t>& group() const { return group_; }
+  /// By rank: where it sends to; itself where that does not matter.
+  const std::vector<std::uint32_t>& next() const { return next_; }
   /// Whether members are entered and left equally often and nothing else depends on their order.
   bool treats_members_alike() const { return alike_; }
 

@@ -123,8 +123,8 @@ AttentionKernel read_attention_kernel(const Reader& reader, std::string_view key
 
 void read_efficiency(const YamlNode& node, const std::string& path, Device& device) {
   const Reader reader(node, path,
-                      {"gemm", "attention", "attention_forward", "attention_backward", "memory", "permute", "cast", "element_rate_G",
-                       "scan", "cross_entropy", "launch_us", "spread"});
+                      {"gemm", "attention", "attention_forward", "attention_backward", "memory", "permute", "cast",
+                       "element_rate_G", "scan", "cross_entropy", "launch_us", "spread"});
   KernelEfficiency& efficiency = device.efficiency;
   read_gemms(reader.child("gemm"), path + ".gemm", device);
   if (reader.has("attention")) read_attention(reader.child("attention"), path + ".attention", efficiency);

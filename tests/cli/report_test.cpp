@@ -127,6 +127,43 @@ TEST(Report, HoldsTheResultAndItsTimeline) {
   }
 }
 
+// With faster NICs the uplinks of leaves are too slow for all of them, so that they tell more ranks apart than in the step
+// itself.
+TEST(Report, BlamesAFoldLikeAllRanks) {
+  const std::vector<std::string> leaves = {tiny,
+                                           "--set",
+                                           "model={layers: 4, hidden: 1024, heads: 8, kv_heads: 8, ffn: 4096, vocab: 64}",
+                                           "--set",
+                                           "cluster={preset: dgx-h100, gpus: 64, fabric: {leaf_ports: 4}}",
+                                           "--set",
+                                           "parallelism={tp: 4, pp: 2, dp: 8}",
+                                           "--set",
+                                           "training={sequence: 512, micro_batch: 1, global_batch: 16}",
+                                           "--set",
+                                           "faults.slow_gpu={rank: 13, factor: 0.5}"};
+  std::vector<std::string> unfolded = leaves;
+  unfolded.emplace_back("--no-fold");
+  const StepPage fold = simulated(leaves), all = simulated(unfolded);
+  EXPECT_EQ(fold.report["result"]["run"]["rank_classes"], 8);
+  EXPECT_EQ(all.report["result"]["run"]["rank_classes"], 64);
+  const auto times = [](const json& report) {
+    std::map<std::string, double> times;
+    for (const json& blame : report["blame"])
+      times[blame["group"].get<std::string>() + " " + blame["name"].get<std::string>()] = blame["step_time_s"];
+    return times;
+  };
+  const std::map<std::string, double> of_fold = times(fold.report), of_all = times(all.report);
+  EXPECT_TRUE(of_fold.contains("tier nic"));
+  std::size_t compared = 0;
+  for (const auto& [name, time] : of_fold)
+    if (const auto same = of_all.find(name); same != of_all.end()) {
+      EXPECT_NEAR(time, same->second, 1e-9 * same->second) << name;
+      ++compared;
+    }
+  EXPECT_GE(compared, 6U);
+  EXPECT_TRUE(of_all.contains("tier nic"));
+}
+
 TEST(Report, OfCollectivesInStepsIsBlamedInSteps) {
   const StepPage page = simulated({tiny, "--collectives", "steps"});
   for (const json& blame : page.report["blame"])

@@ -151,7 +151,8 @@ TEST(Serve, PinnedPointsAreAStudyThatSweepTakes) {
   }
 }
 
-// Links that faster NICs would make bind tell ranks apart there, and nowhere else.
+// Links that faster NICs would make bind tell ranks apart in what the page says of NICs (Report.BlamesAFoldLikeAllRanks), and
+// nowhere else.
 TEST(Serve, GivesThePageOfAStepWhoseLinksMayBecomeFaster) {
   const std::string leaves =
       "model: {layers: 4, hidden: 1024, heads: 8, kv_heads: 8, ffn: 4096, vocab: 64}\n"
@@ -160,7 +161,8 @@ TEST(Serve, GivesThePageOfAStepWhoseLinksMayBecomeFaster) {
   const Served served({"--folder", scenarios});
   EXPECT_EQ(served.job("step", leaves, {}, in_turn).json()["run"]["rank_classes"], 8);
   const std::string page = served.job("report", leaves).last_line()["answer"]["page"];
-  EXPECT_THAT(page, testing::HasSubstr("\"rank_classes\":12"));
+  EXPECT_THAT(page, testing::HasSubstr("\"rank_classes\":8"));
+  EXPECT_THAT(page, testing::HasSubstr("{\"group\":\"tier\",\"name\":\"nic\""));
 }
 
 TEST(Serve, SavesAScenarioThatReadsAsTheSame) {
