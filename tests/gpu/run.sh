@@ -158,7 +158,7 @@ part 15 large-kernels "${cudnn_tells[@]}" "$programs/gpu_test" --gtest_filter='*
 files=("${scenarios[@]/#/tests/gpu/}")
 files=("${files[@]/%/.yaml}")
 # Where there are several GPUs, the collectives among them are measured, too.
-part 175 calibrate tests/gpu/on-all-gpus.sh "$programs/tandem" calibrate --backend cuda --budget 145 \
+part 155 calibrate tests/gpu/on-all-gpus.sh "$programs/tandem" calibrate --backend cuda --budget 135 \
   --shapes tests/gpu/acceptance.shapes "${files[@]/#/--scenario=}" --out "$results/gpu.profile"
 says_not calibrate '[1-9][0-9]* of them asked for' 'kernels of the steps below were left out, so that these are predicted from others'
 # What cuBLAS and cuDNN reach elsewhere, on the same GPU.
@@ -175,12 +175,12 @@ fi
 part 4 losses awk -v vocabulary=128256 -v tokens=16384 -f tests/gpu/losses.awk \
   "$results/with-cudnn.txt" "$results/without-cudnn.txt"
 for scenario in "${scenarios[@]}"; do
-  part 20 "crosscheck-$scenario" "$programs/tandem" crosscheck "tests/gpu/$scenario.yaml" --backend cuda --max-error 0.03 \
+  part 18 "crosscheck-$scenario" "$programs/tandem" crosscheck "tests/gpu/$scenario.yaml" --backend cuda --max-error 0.03 \
     --max-kind-error 0.05 --profile "$results/gpu.profile" --json "$results/crosscheck-$scenario.json"
 done
 tests 150 steps '*GpuStepOf*'
 if sanitizer=$(PATH=$PATH:$cuda/bin$(printf ':%s' "${wheels[@]/%/bin}") type -P compute-sanitizer); then
-  tests 25 memcheck '*GpuSmall*' "$sanitizer" --tool memcheck --error-exitcode 9
+  tests 20 memcheck '*GpuSmall*' "$sanitizer" --tool memcheck --error-exitcode 9
 else
   fail memcheck "there is no compute-sanitizer in PATH, $cuda/bin or Python's wheels"
 fi
@@ -188,9 +188,9 @@ fi
 for graph in tiny-four-ranks:256 tiny-four-experts:512; do
   tokens=${graph#*:} graph=${graph%:*}
   part 3 "lower-$graph" "$programs/tandem" lower "tests/gpu/$graph.yaml" --out "$results/$graph.dag"
-  part 23 "nccl-$graph" env NCCL_DEBUG=INFO NCCL_DEBUG_FILE="$results/nccl-$graph-log-%p.txt" \
+  part 20 "nccl-$graph" env NCCL_DEBUG=INFO NCCL_DEBUG_FILE="$results/nccl-$graph-log-%p.txt" \
     tests/gpu/as-machines.sh 4 "$programs/tandem-run" "$results/$graph.dag" --backend cuda
-  part 6 "virtual-$graph" "$programs/tandem-run" "$results/$graph.dag" --backend cuda
+  part 4 "virtual-$graph" "$programs/tandem-run" "$results/$graph.dag" --backend cuda
   part 3 "losses-$graph" awk -v vocabulary=1024 -v tokens="$tokens" -f tests/gpu/losses.awk \
     "$results/nccl-$graph.txt" "$results/virtual-$graph.txt"
 done
