@@ -9,6 +9,7 @@ void make_faster(Device& gpu, double times) {
   for (FlopsPerSecond& peak : gpu.peak) peak *= times;
   gpu.memory_bandwidth *= times;
   gpu.host_bandwidth *= times;
+  gpu.efficiency.element_rate *= times;
   for (GemmEfficiency& gemm : gpu.efficiency.gemm) {
     gemm.feed *= times;
     gemm.store *= times;
