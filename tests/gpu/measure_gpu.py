@@ -114,7 +114,7 @@ def elements(load):
         "rows by index": (2 * bf16, lambda order=torch.randperm(n, device="cuda"): torch.index_select(x, 0, order, out=other)),
         "times column, broadcast, fp32": (2 * fp32, lambda: wide * column),
         "times cosines, broadcast over heads": (2 * bf16, lambda: heads * cosines),
-        "add fp32 whole": (3 * fp32, lambda: wide + wide),
+        "add fp32 to itself": (2 * fp32, lambda: wide + wide),
         "select half": (bf16 + bf16 // 4, lambda: torch.where(chosen, x[:, :half], 0.0)),
         "copy into half": (bf16, lambda: other[:, :half].copy_(halves)),
         "cat halves, fp32": (2 * fp32, lambda: torch.cat((wide[:, :half], wide[:, :half]), dim=1)),
