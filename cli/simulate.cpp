@@ -20,6 +20,7 @@
 #include "studies/recorded/graph_result.h"
 #include "studies/relief/relief.h"
 #include "studies/report/step_report.h"
+#include "studies/runner/step_process.h"
 #include "studies/runner/step_runner.h"
 #include "studies/step/simulated_step.h"
 #include "studies/step/simulation_limits.h"
@@ -100,14 +101,20 @@ ReliefResult SimulateCommand::relief_of(const Scenario& scenario, const StepResu
 
 ExitCode SimulateCommand::run(const Scenario& scenario, Outputs& outputs, const Stopwatch& stopwatch) const {
   const bool in_steps = collectives == Collectives::steps;
+  const bool folds = no_fold != "true" && !in_steps, shows_tasks = !options.trace.empty() || !options.report.empty();
   ProgressBar bar;
   SimulationOptions closely{.fold_tolerance = fold_tolerance,
                             .collectives = collectives,
                             .progress = &bar,
-                            .fold_time = no_fold.empty() && options.trace.empty() && options.report.empty()};
+                            .fold_time = no_fold.empty() && !shows_tasks};
+  SimulatedStep step;
   BlameBeside blame;
   if (!options.report.empty()) closely.simulated = [&](const FreshStep& fresh) { blame.begin(scenario, fresh); };
-  const SimulatedStep step = simulate_in_full(scenario, no_fold != "true" && !in_steps, closely, stopwatch);
+  if (shows_tasks) {
+    step = simulate_in_full(scenario, folds, closely, stopwatch);
+  } else {
+    step.result = result_from_child(scenario, folds, closely, stopwatch);
+  }
   const StepResult& result = step.result;
   bar.take_away();
   outputs.write_report([&] { return simulated_page(scenario, step, blame, command_line); });

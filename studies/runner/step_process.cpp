@@ -111,6 +111,24 @@ StepProcess::StepProcess(const Scenario& scenario, const std::string& text, cons
         }
       }) {}
 
+StepResult result_from_child(const Scenario& scenario, bool folded, const SimulationOptions& options,
+                             const Stopwatch& stopwatch) {
+  SimulationOptions of_child = options;
+  of_child.ends_process = true;
+  const MemoryFile output;
+  sim::run_in_child([&] {
+    try {
+      output.write(to_json(simulate_in_full(scenario, folded, of_child, stopwatch).result));
+    } catch (const InputError&) {  // has a place, which the sentence of a child's exception has not
+      output.write(text_of(to_json_object(failure_of_exception())));
+    }
+  });
+  const Json json = Json::parse(output.read());
+  if (!json.contains("failure")) return step_result_from_json(json, "its process");
+  const Failure failure = failure_from_json(json);
+  throw InputError(failure.place, failure.sentence);
+}
+
 StepProcess::End StepProcess::end() {
   const ChildProcess::End child = child_.join();
   End end;

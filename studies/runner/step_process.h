@@ -6,6 +6,7 @@
 #include "sim/child_process.h"
 #include "studies/runner/signals.h"
 #include "studies/runner/step_job.h"
+#include "studies/step/simulated_step.h"
 
 namespace tandem::studies {
 
@@ -61,6 +62,11 @@ class StepProcess {
   MemoryFile output_;
   ChildProcess child_;
 };
+
+/// Returns the result of simulate_in_full, which a forked child of this process finds and sends back. The child simulates the
+/// step itself and then ends, so no timeline is copied from process to process (sim::simulate_here), and this one may simulate
+/// afterwards. Throws what simulate_in_full throws, and std::runtime_error where the child dies.
+StepResult result_from_child(const Scenario& scenario, bool folded, const SimulationOptions& options, const Stopwatch& stopwatch);
 
 /// Returns the time of day in UTC as ISO 8601, to the second.
 std::string utc_now();

@@ -42,12 +42,13 @@ Json form_job(const Json& body, const JobSite& site, const TellProgress& /*tell*
 
 Json step_job(const Json& body, const JobSite& site, const TellProgress& /*tell*/) {
   const Stopwatch stopwatch;
-  return to_json_object(simulate_in_full(scenario_in(body, site), true, {.fold_time = true}, stopwatch).result);
+  return to_json_object(
+      simulate_in_full(scenario_in(body, site), true, {.fold_time = true, .ends_process = true}, stopwatch).result);
 }
 
 Json schedule_job(const Json& body, const JobSite& site, const TellProgress& /*tell*/) {
   const Scenario scenario = scenario_in(body, site);
-  const SimulatedStep step = simulate_in_full(scenario, true);
+  const SimulatedStep step = simulate_in_full(scenario, true, {.ends_process = true});
   return step_report(scenario, step.dag, step.timeline, step.result, maker);
 }
 

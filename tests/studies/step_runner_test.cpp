@@ -140,6 +140,33 @@ TEST(StepRunner, StepsThatAreSimulatedSeveralTimesAreAsInThisProcess) {
   }
 }
 
+TEST(ResultFromChild, IsThatOfThisProcessWhichMaySimulateAfterwards) {
+  for (const std::vector<std::string>& overrides :
+       {std::vector<std::string>{}, {"training.sync_every=4", "parallelism.zero=0"}, {"faults.jitter.kernel=0.1"}}) {
+    const Scenario scenario = std::get<Scenario>(tiny_job(overrides).scenario);
+    const StepResult from_child = result_from_child(scenario, true, {.fold_time = true}, {});
+    EXPECT_EQ(text_of(from_child), text_of(simulate_in_full(scenario, true, {.fold_time = true}).result));
+    EXPECT_GT(from_child.run.wall, 0);
+    EXPECT_GT(from_child.run.peak_rss, 0);
+  }
+}
+
+TEST(ResultFromChild, ThrowsWhatTheChildDid) {
+  const Scenario scenario = std::get<Scenario>(tiny_job().scenario);
+  run_in_child([&] {  // whose limit its own child inherits
+    limit_memory(1'000'000);
+    try {
+      result_from_child(scenario, true, {}, {});
+    } catch (const InputError& error) {
+      if (error.place().file == scenario.name && error.sentence().starts_with("would be a graph of ")) return;
+      throw;
+    }
+    throw std::logic_error("took no memory");
+  });
+  const SimulationOptions dies{.simulated = [](const FreshStep&) { ::raise(SIGKILL); }};
+  EXPECT_THROW(result_from_child(scenario, true, dies, {}), std::runtime_error);
+}
+
 // The slow one is the first to start and the last to end.
 TEST(StepRunner, OutcomesComeAsTheyEndAndAreReturnedInTheJobsOrder) {
   std::vector<StepJob> all = four_jobs();
