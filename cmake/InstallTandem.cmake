@@ -24,11 +24,12 @@ foreach(folder runtime topology traces scenarios sim studies)
   endforeach()
 endforeach()
 
-# cmake/package.sh puts libraries there. The old tag holds for the libraries of libraries, too.
-set_target_properties(tandem tandem-run PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/tandem/libraries")
+# Modules are in lib/tandem, and cmake/package.sh puts libraries beside them. The old tag holds for the libraries of libraries, too.
+set_target_properties(tandem tandem-run PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/tandem;$ORIGIN/../lib/tandem/libraries")
 target_link_options(tandem PRIVATE -Wl,--disable-new-dtags)
 target_link_options(tandem-run PRIVATE -Wl,--disable-new-dtags)
 install(TARGETS tandem tandem-run RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
+install(TARGETS tandem_simgrid LIBRARY DESTINATION lib/tandem COMPONENT program)
 # Completions, as the program itself prints them; Debian's zsh looks for them in a folder of its own.
 foreach(shell_and_file "bash;bash-completion/completions/tandem" "zsh;zsh/site-functions/_tandem" "zsh;zsh/vendor-completions/_tandem")
   list(GET shell_and_file 0 shell)

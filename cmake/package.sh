@@ -24,7 +24,7 @@ mkdir -p "$libraries"
 # The loader, libc and its parts belong to the system; so do libstdc++ and libgcc_s, of which a process must have one each.
 openblas=$(ldconfig -p | awk '$1 == "libopenblas.so.0" && !seen++ { print $NF }') # which is opened at run time
 [[ -n $openblas ]] || fail "there is no libopenblas.so.0"
-{ echo "$openblas"; ldd "$tree"/bin/* "$openblas" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }'; } | sort -u |
+{ echo "$openblas"; ldd "$tree"/bin/* "$tree"/lib/tandem/*.so "$openblas" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }'; } | sort -u |
   grep -vE '/(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|stdc\+\+|gcc_s))\.so[.0-9]*$' |
   while read -r library; do
     cp -L "$library" "$libraries/"
@@ -34,5 +34,5 @@ openblas=$(ldconfig -p | awk '$1 == "libopenblas.so.0" && !seen++ { print $NF }'
 tar --create --gzip --owner=0 --group=0 --file "$folder/$name.tar.gz" --directory "$folder" "$name"
 rm -rf "$tree"
 bill=$folder/tandem-$version.cdx.json
-"$(dirname -- "${BASH_SOURCE[0]}")/sbom.py" "$build/tandem" "$build/tandem-run" >"$bill"
+"$(dirname -- "${BASH_SOURCE[0]}")/sbom.py" "$build/tandem" "$build/tandem-run" "$build/tandem_simgrid.so" >"$bill"
 printf '%s\n' "$folder"/tandem_"$version"_*.deb "$folder/$name.tar.gz" "$bill"

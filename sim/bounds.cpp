@@ -30,11 +30,13 @@ class OneAtATime final : public Backend {
     dag_ = &dag;
     completions_ = &completions;
     issue_.emplace(dag);
+    meets_others_.assign(dag.tasks.size(), false);
     for (TaskId before = 0; before < dag.tasks.size(); ++before)
       for (const TaskId after : dag.graph.successors(before))
         if (dag.tasks[after].rank != dag.tasks[before].rank) {
           from_others_[after].push_back(before);
           end_for_others_.emplace(before, 0);
+          meets_others_[before] = meets_others_[after] = true;
         }
     rank_free_.assign(dag.ranks.size(), 0);
   }
@@ -82,6 +84,7 @@ class OneAtATime final : public Backend {
   /// By task, what it waits for on other ranks: when its own is free, all has ended that it waits for there.
   std::unordered_map<TaskId, std::vector<TaskId>> from_others_;
   std::unordered_map<TaskId, Seconds> end_for_others_;  ///< by task that one on another rank waits for
+  std::vector<bool> meets_others_;                      ///< by task: whether it is among these or those
   std::vector<Seconds> rank_free_;
   std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready_;
   std::vector<Turn> stretch_;  ///< in the order in which they came
@@ -93,12 +96,14 @@ class OneAtATime final : public Backend {
     Seconds start = 0;
     for (const TaskId member : unit) {
       start = std::max(start, rank_free_[dag_->tasks[member].rank]);
+      if (!meets_others_[member]) continue;
       if (const auto others = from_others_.find(member); others != from_others_.end())
         for (const TaskId before : others->second) start = std::max(start, end_for_others_.at(before));
     }
     const Seconds end = start + turn.length;
     for (const TaskId member : unit) {
       rank_free_[dag_->tasks[member].rank] = end;
+      if (!meets_others_[member]) continue;
       if (const auto awaited = end_for_others_.find(member); awaited != end_for_others_.end()) awaited->second = end;
     }
     return end;

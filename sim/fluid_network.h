@@ -25,32 +25,44 @@ class FluidNetwork {
     std::function<void(FlowId)> flow_ended;  ///< must not start a flow: wait for `woken`
     std::function<void()> woken;             ///< the clock is at the date given to `wake_at`, or one rounding error past it
   };
-  /// `lanes`: how many flows can run at once; each runs in a lane of its own.
-  FluidNetwork(const std::vector<Link>& links, const std::vector<Communicator>& communicators, std::size_t lanes,
-               Callbacks callbacks);
-  ~FluidNetwork();
+  virtual ~FluidNetwork() = default;
 
   /// A transfer of no bytes, or over no links, is no flow: it takes its latency alone.
   static bool is_flow(const CollectiveCost& cost, const Layout& layout);
   /// `bytes` > 0 over at least one of the crossings of a path or hop of the communicators; `rate_limit` 0: none.
-  void start(FlowId flow, std::size_t lane, Seconds latency, double bytes, std::span<const Crossing> crossings,
-             BytesPerSecond rate_limit);
+  virtual void start(FlowId flow, std::size_t lane, Seconds latency, double bytes, std::span<const Crossing> crossings,
+                     BytesPerSecond rate_limit) = 0;
 
   /// One call is due at most: this replaces the one before.
-  void wake_at(Seconds date);
+  virtual void wake_at(Seconds date) = 0;
 
-  Seconds clock() const;
+  virtual Seconds clock() const = 0;
 
   /// Returns when no flow runs and no call is due.
-  void run();
+  virtual void run() = 0;
 
   /// Has the clock start at 0 once more, for others than those who were called before. Nothing may run, and no call be due.
   /// SimGrid's own clock goes on, so dates differ by its roundings from those of a new object.
-  void begin_anew(Callbacks callbacks);
-
- private:
-  struct Engine;
-  std::unique_ptr<Engine> engine_;
+  virtual void begin_anew(Callbacks callbacks) = 0;
 };
+
+/// What a network is made of. `lanes`: how many flows can run at once; each runs in a lane of its own.
+struct NetworkParts {
+  const std::vector<Link>& links;
+  const std::vector<Communicator>& communicators;
+  std::size_t lanes = 0;
+};
+
+/// Opens the module first (see `open_simgrid`).
+std::unique_ptr<FluidNetwork> make_fluid_network(const NetworkParts& parts, FluidNetwork::Callbacks callbacks);
+
+/// Loads SimGrid, and the libraries that it asks for, ns-3 among them: as long as a small step takes to simulate. They are in a
+/// module of their own, tandem_simgrid.so, so that a program loads them when it simulates, once, and beside other work: another
+/// thread may call this meanwhile. Whoever forks children that simulate opens it first, and never forks while another thread
+/// does. Throws std::runtime_error where the module is not found.
+void open_simgrid();
+
+/// What the module has: the function `tandem_make_network`.
+using MakeNetwork = FluidNetwork*(const NetworkParts& parts, FluidNetwork::Callbacks callbacks);
 
 }  // namespace tandem::sim

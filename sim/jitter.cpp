@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -42,7 +43,7 @@ using Measure = std::function<void(std::size_t number, const SimGridBackend&, co
 void draw_in_children(const Drawing& drawing, std::uint64_t first, std::size_t count, const Measure& measure,
                       const std::function<void(std::size_t)>& ended) {
   const auto work = [&](std::size_t child) {
-    std::optional<FluidNetwork> network;
+    std::unique_ptr<FluidNetwork> network;
     for (std::size_t number = child * draws_of_child; number < std::min(count, (child + 1) * draws_of_child); ++number) {
       const JitterDraw random(drawing.variation, drawing.seed, first + number);
       SimGridBackend backend(Collectives::fluid, {}, random, drawing.pilots,
@@ -50,6 +51,7 @@ void draw_in_children(const Drawing& drawing, std::uint64_t first, std::size_t c
       measure(number, backend, execute(drawing.dag, backend));
     }
   };
+  open_simgrid();
   run_in_children((count + draws_of_child - 1) / draws_of_child, drawing.jobs, work,
                   [&](std::size_t child) { ended(std::min(count, (child + 1) * draws_of_child)); });
 }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "runtime/base/fetch_ahead.h"
+#include "runtime/base/parallel.h"
 #include "sim/collective_cost.h"
 
 namespace tandem::sim {
@@ -17,8 +18,10 @@ constexpr Seconds never = std::numeric_limits<Seconds>::infinity();
 void SimGridBackend::prepare(const Dag& dag, Completions& completions) {
   dag_ = &dag;
   completions_ = &completions;
-  if (order_ == nullptr) order_ = &own_order_.emplace(dag);
-  if (costs_ == nullptr) costs_ = &own_costs_.emplace(dag, speedup_);
+  in_parallel(2, [&](std::size_t part) {  // neither asks for the other
+    if (part == 0 && order_ == nullptr) order_ = &own_order_.emplace(dag);
+    if (part == 1 && costs_ == nullptr) costs_ = &own_costs_.emplace(dag, speedup_);
+  });
   contention_.emplace(dag, costs_->kernels, [this](TaskId task, Seconds date) { endings_.push({date, task}); });
   start_.resize(dag.ranks.size() * stream_count);
   if (order_->host) {
@@ -43,8 +46,9 @@ void SimGridBackend::prepare(const Dag& dag, Completions& completions) {
   }
   FluidNetwork::Callbacks callbacks{flow_ended, [this] { report_endings(); }};
   if (network_) return network_->begin_anew(std::move(callbacks));
-  network_.emplace(costs_->links, dag.communicators, steps_ ? StepPlayer::lanes(dag) : dag.ranks.size() * stream_count,
-                   std::move(callbacks));
+  const std::size_t lanes = steps_ ? StepPlayer::lanes(dag) : dag.ranks.size() * stream_count;
+  network_ =
+      make_fluid_network({.links = costs_->links, .communicators = dag.communicators, .lanes = lanes}, std::move(callbacks));
 }
 
 void SimGridBackend::start(std::span<const TaskId> unit) { host_ ? begin_when_issued(unit.front()) : begin(unit.front()); }

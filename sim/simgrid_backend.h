@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <queue>
 #include <vector>
@@ -24,8 +25,8 @@ namespace tandem::sim {
 /// What simulations of one DAG have in common, where it was made before; all of it must outlive them.
 struct MadeBefore {
   const StepOrder* order = nullptr;
-  StepCosts* costs = nullptr;                      ///< at the speed of the simulation
-  std::optional<FluidNetwork>* network = nullptr;  ///< of the one before, at the same speed, or none yet: then it is made
+  StepCosts* costs = nullptr;                        ///< at the speed of the simulation
+  std::unique_ptr<FluidNetwork>* network = nullptr;  ///< of the one before, at the same speed, or none yet: then it is made
 };
 
 /// Simulates a DAG: kernels last their modelled time, collectives are flows on a SimGrid network, one each or one for each of
@@ -85,8 +86,8 @@ class SimGridBackend final : public Backend {
   const Dag* dag_ = nullptr;
   Completions* completions_ = nullptr;
   std::optional<Contention> contention_;
-  std::optional<FluidNetwork> own_network_;
-  std::optional<FluidNetwork>& network_;
+  std::unique_ptr<FluidNetwork> own_network_;
+  std::unique_ptr<FluidNetwork>& network_;
   std::optional<LoneFlows> lone_;    ///< unless collectives come in steps
   std::optional<StepPlayer> steps_;  ///< with collectives in steps: all flows are its messages
   std::vector<Seconds> start_;       ///< of what communicates, by lane

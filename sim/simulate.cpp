@@ -3,10 +3,12 @@
 #include <limits>
 #include <optional>
 
+#include "runtime/base/large_pages.h"
 #include "runtime/base/peak_rss.h"
 #include "runtime/base/stopwatch.h"
 #include "runtime/executor.h"
 #include "sim/child_process.h"
+#include "sim/fluid_network.h"
 #include "sim/simgrid_backend.h"
 
 namespace tandem::sim {
@@ -14,6 +16,7 @@ namespace tandem::sim {
 SimulationRun simulate(const Dag& dag, Collectives collectives, const Speedup& speedup,
                        const std::function<void(double share)>& progress) {
   const Stopwatch stopwatch;
+  open_simgrid();
   SharedDoubles start(dag.tasks.size());
   SharedDoubles end(dag.tasks.size());
   SharedCounter ended;
@@ -34,6 +37,8 @@ SimulationRun simulate(const Dag& dag, Collectives collectives, const Speedup& s
 
 SimulationRun simulate_here(const Dag& dag, Collectives collectives) {
   const Stopwatch stopwatch;
+  constexpr std::size_t bytes_of_task = 48;  // dates, and what the executor and the CPU's turns take for each
+  prefer_large_pages_for_heap(bytes_of_task * dag.tasks.size());
   SimGridBackend backend(collectives);
   SimulationRun run{.timeline = execute(dag, backend)};
   run.wall = stopwatch.elapsed();
@@ -45,6 +50,7 @@ namespace {
 
 /// What `of` returns for each number below `count`, each in a child.
 std::vector<double> in_children(std::size_t count, std::size_t jobs, const std::function<double(std::size_t)>& of) {
+  open_simgrid();
   SharedDoubles results(count);
   const std::span<double> values = results.values();
   run_in_children(count, jobs, [&](std::size_t i) { values[i] = of(i); });

@@ -1,8 +1,6 @@
 #include "runtime/base/large_pages.h"
 
-#include <malloc.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -18,15 +16,9 @@ void prefer_large_pages(void* begin, std::size_t bytes) {
 }
 
 void prefer_large_pages_for_heap(std::size_t bytes) {
-  constexpr int usual_growth = 128 << 10;  // of glibc
-  // One more piece than there is room for makes the heap grow, by as much as is said beside it.
-  char* const before = static_cast<char*>(::sbrk(0));
-  mallopt(M_TOP_PAD, static_cast<int>(bytes));
-  void* volatile piece = std::malloc(std::size_t{1} << 20);  // else a compiler may leave out what is freed at once
+  void* volatile piece = std::malloc(bytes);  // else a compiler may leave out what is freed at once
+  if (piece != nullptr) prefer_large_pages(piece, bytes);
   std::free(piece);
-  mallopt(M_TOP_PAD, usual_growth);
-  char* const after = static_cast<char*>(::sbrk(0));
-  prefer_large_pages(before, static_cast<std::size_t>(after - before));
 }
 
 }  // namespace tandem

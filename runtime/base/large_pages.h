@@ -15,8 +15,8 @@ void prefer_large_pages(std::vector<T>& items) {
   prefer_large_pages(items.data(), items.capacity() * sizeof(T));
 }
 
-/// Asks for large pages for so many bytes that the heap gets next. For the start of a program whose heap keeps what is freed:
-/// what it allocates in small pieces lies there.
+/// Asks for large pages for so many bytes in one piece of the heap, free or new, which this thread's next allocations come from.
+/// For programs whose heap keeps what is freed (M_MMAP_THRESHOLD, M_TRIM_THRESHOLD).
 void prefer_large_pages_for_heap(std::size_t bytes);
 
 }  // namespace tandem

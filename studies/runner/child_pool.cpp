@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/base/memory_limit.h"
+#include "sim/fluid_network.h"
 
 namespace tandem::studies {
 
@@ -12,6 +13,7 @@ ChildPool::ChildPool(std::size_t most) : most_(std::max<std::size_t>(1, most)), 
 void ChildPool::expect(std::size_t steps) { most_ = std::clamp<std::size_t>(steps, 1, most_); }
 
 void ChildPool::start(std::size_t index, const StepJob& job, const ChildSignals& signals) {
+  sim::open_simgrid();  // once, for all children
   children_.emplace_back(index, job, share_of(most_, memory_), signals);
 }
 

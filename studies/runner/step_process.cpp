@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <thread>
@@ -18,6 +19,7 @@
 #include "runtime/base/memory_limit.h"
 #include "runtime/base/parallel.h"
 #include "scenarios/reading/load.h"
+#include "sim/fluid_network.h"
 #include "studies/step/simulated_step.h"
 
 namespace tandem::studies {
@@ -117,6 +119,8 @@ StepResult result_from_child(const Scenario& scenario, bool folded, const Simula
   of_child.ends_process = true;
   const MemoryFile output;
   sim::run_in_child([&] {
+    // Beside lowering, where there may be another thread.
+    const std::future<void> opened = std::async(std::launch::async | std::launch::deferred, sim::open_simgrid);
     try {
       output.write(to_json(simulate_in_full(scenario, folded, of_child, stopwatch).result));
     } catch (const InputError&) {  // has a place, which the sentence of a child's exception has not

@@ -19,6 +19,7 @@
 
 #include "runtime/base/memory_limit.h"
 #include "runtime/base/stopwatch.h"
+#include "sim/fluid_network.h"
 #include "studies/runner/step_failure.h"
 #include "studies/serve/file_wall.h"
 
@@ -107,6 +108,7 @@ Foreman::Foreman(const JobLimits& limits, JobSite site, int inside, pid_t helper
   ::sigprocmask(SIG_BLOCK, &handled, nullptr);
   signals_ = OwnDescriptor(::signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));
   if (signals_.get() < 0) throw std::system_error(errno, std::generic_category(), "cannot wait for signals");
+  sim::open_simgrid();  // which jobs could not, behind their walls
 }
 
 Foreman::~Foreman() = default;

@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
+#include <memory>
 #include <random>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "sim/child_process.h"
@@ -21,6 +22,12 @@ namespace {
 constexpr Seconds us = 1e-6;
 
 void expect_relative(Seconds actual, Seconds expected) { EXPECT_NEAR(actual, expected, 1e-9 * expected); }
+
+std::unique_ptr<FluidNetwork> network_of_one_link(std::size_t lanes, FluidNetwork::Callbacks callbacks) {
+  const std::vector<Communicator> pair{{.name = "pair", .members = {0, 1}, .layout = {.paths = {{.crossings = {{0, 1}}}}}}};
+  return make_fluid_network({.links = {{.name = "link", .capacity = 1e9}}, .communicators = pair, .lanes = lanes},
+                            std::move(callbacks));
+}
 
 TEST(FluidNetwork, RingAllReduceTakesTheBusBandwidth) {
   constexpr std::uint32_t n = 8;
@@ -44,17 +51,14 @@ TEST(FluidNetwork, CallsBetweenEventsOfFlowsComeWhenTheyAreDue) {
     double &end = found.values()[0], &calls = found.values()[1], &worst = found.values()[2];
     const std::vector<Crossing> crossings{{0, 1}};
     std::size_t next = 0;
-    FluidNetwork* network = nullptr;
+    std::unique_ptr<FluidNetwork> network;
     const auto woken = [&] {
       calls += 1;
       worst = std::max(worst, std::abs(network->clock() / dates[next] - 1));
       if (next == starts) network->start(0, 0, 0, 1'000'000'000, crossings, 0);
       if (++next < dates.size()) network->wake_at(dates[next]);
     };
-    FluidNetwork made({{.name = "link", .capacity = 1e9}},
-                      {{.name = "pair", .members = {0, 1}, .layout = {.paths = {{.crossings = crossings}}}}}, 1,
-                      {[&](FlowId) { end = network->clock(); }, woken});
-    network = &made;
+    network = network_of_one_link(1, {[&](FlowId) { end = network->clock(); }, woken});
     network->wake_at(dates.front());
     network->run();
   });
@@ -71,7 +75,7 @@ TEST(FluidNetwork, IsCalledAtTheClockHoweverThatRounds) {
   run_in_child([&] {
     std::mt19937 random(1);
     const std::vector<Crossing> crossings{{0, 1}};
-    std::optional<FluidNetwork> network;
+    std::unique_ptr<FluidNetwork> network;
     for (int time = 0, left = 0, begun = first; time < times; ++time, begun *= more) {
       left = begun;
       const auto woken = [&] {
@@ -82,10 +86,7 @@ TEST(FluidNetwork, IsCalledAtTheClockHoweverThatRounds) {
       if (network)
         network->begin_anew(callbacks);
       else
-        network.emplace(
-            std::vector<Link>{{.name = "link", .capacity = 1e9}},
-            std::vector<Communicator>{{.name = "pair", .members = {0, 1}, .layout = {.paths = {{.crossings = crossings}}}}}, 1,
-            callbacks);
+        network = network_of_one_link(1, callbacks);
       network->wake_at(1e-3);
       network->run();
     }
@@ -100,7 +101,7 @@ TEST(FluidNetwork, BeginsAnewAtZero) {
   SharedDoubles found(2 * times);
   run_in_child([&] {
     const std::vector<Crossing> crossings{{0, 1}};
-    std::optional<FluidNetwork> network;
+    std::unique_ptr<FluidNetwork> network;
     for (std::size_t time = 0; time < times; ++time) {
       FlowId started = 0;
       const auto woken = [&] {
@@ -110,10 +111,7 @@ TEST(FluidNetwork, BeginsAnewAtZero) {
       };
       const auto ended = [&, time](FlowId flow) { found.values()[2 * time + flow] = network->clock(); };
       if (time == 0) {
-        network.emplace(
-            std::vector<Link>{{.name = "link", .capacity = 1e9}},
-            std::vector<Communicator>{{.name = "pair", .members = {0, 1}, .layout = {.paths = {{.crossings = crossings}}}}}, 2,
-            FluidNetwork::Callbacks{ended, woken});
+        network = network_of_one_link(2, {ended, woken});
       } else {
         network->begin_anew({ended, woken});
       }

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numeric>
-#include <optional>
 
 #include "runtime/base/order_statistics.h"
 #include "runtime/executor.h"
@@ -124,17 +124,17 @@ TEST(Jitter, DrawsOfOneProcessAreThoseOfMany) {
   const Dag dag = small.finish();
   constexpr std::size_t draws = 6;
   SharedDoubles one(draws), many(draws);
-  const auto draw = [&](std::size_t number, std::optional<FluidNetwork>& network) {
+  const auto draw = [&](std::size_t number, std::unique_ptr<FluidNetwork>& network) {
     const JitterDraw jitter({.kernel = 0.3, .communication = 0.3}, 1, number);
     SimGridBackend backend(Collectives::fluid, {}, jitter, nullptr, {.network = &network});
     return execute(dag, backend).makespan();
   };
   run_in_child([&] {
-    std::optional<FluidNetwork> network;
+    std::unique_ptr<FluidNetwork> network;
     for (std::size_t number = 0; number < draws; ++number) one.values()[number] = draw(number, network);
   });
   run_in_children(draws, 2, [&](std::size_t number) {
-    std::optional<FluidNetwork> network;
+    std::unique_ptr<FluidNetwork> network;
     many.values()[number] = draw(number, network);
   });
   for (std::size_t number = 0; number < draws; ++number) {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <functional>
-#include <optional>
+#include <memory>
 #include <queue>
 #include <random>
 #include <vector>
@@ -111,7 +111,7 @@ Ended played(const std::vector<Planned>& planned, bool lone_apart) {
       communicators.push_back({.name = "pair", .axis = Axis::pp, .members = {0, 1}, .layout = planned[flow].layout});
     }
     LoneFlows lone(links.size(), planned.size());
-    std::optional<FluidNetwork> network;
+    std::unique_ptr<FluidNetwork> network;
     const auto begin = [&](FlowId flow, Seconds now) {
       const auto& [date, cost, layout] = planned[flow];
       const LoneFlows::Flow one{.task = flow,
@@ -145,7 +145,7 @@ Ended played(const std::vector<Planned>& planned, bool lone_apart) {
       events.push({network->clock(), flow, false});
       network->wake_at(events.top().date);
     };
-    network.emplace(links, communicators, planned.size(), FluidNetwork::Callbacks{ended, woken});
+    network = make_fluid_network({.links = links, .communicators = communicators, .lanes = planned.size()}, {ended, woken});
     network->wake_at(events.top().date);
     network->run();
   });

@@ -152,9 +152,9 @@ TEST(ResultFromChild, IsThatOfThisProcessWhichMaySimulateAfterwards) {
 }
 
 TEST(ResultFromChild, ThrowsWhatTheChildDid) {
-  const Scenario scenario = std::get<Scenario>(tiny_job().scenario);
+  const Scenario scenario = std::get<Scenario>(slow_job().scenario);
   run_in_child([&] {  // whose limit its own child inherits
-    limit_memory(1'000'000);
+    limit_memory(40'000'000);
     try {
       result_from_child(scenario, true, {}, {});
     } catch (const InputError& error) {
