@@ -4,7 +4,10 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <iostream>
+#include <new>
 #include <utility>
 
 #include "runtime/base/failure.h"
@@ -60,3 +63,14 @@ void start(const std::string& program) {
 }
 
 }  // namespace tandem::cli
+
+// What programs have in large pieces, whichever thread asks for it, is on large pages: a vector of two megabytes is soon four.
+void* operator new(std::size_t bytes) {
+  constexpr std::size_t large = std::size_t{2} << 20;
+  void* const piece = std::malloc(std::max<std::size_t>(bytes, 1));
+  if (piece == nullptr) throw std::bad_alloc();
+  if (bytes >= large) tandem::prefer_large_pages(piece, bytes);
+  return piece;
+}
+void operator delete(void* piece) noexcept { std::free(piece); }
+void operator delete(void* piece, std::size_t /*bytes*/) noexcept { std::free(piece); }

@@ -3,7 +3,6 @@
 #include <limits>
 #include <optional>
 
-#include "runtime/base/large_pages.h"
 #include "runtime/base/peak_rss.h"
 #include "runtime/base/stopwatch.h"
 #include "runtime/executor.h"
@@ -37,8 +36,6 @@ SimulationRun simulate(const Dag& dag, Collectives collectives, const Speedup& s
 
 SimulationRun simulate_here(const Dag& dag, Collectives collectives) {
   const Stopwatch stopwatch;
-  constexpr std::size_t bytes_of_task = 48;  // dates, and what the executor and the CPU's turns take for each
-  prefer_large_pages_for_heap(bytes_of_task * dag.tasks.size());
   SimGridBackend backend(collectives);
   SimulationRun run{.timeline = execute(dag, backend)};
   run.wall = stopwatch.elapsed();

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
 
 namespace tandem {
 
@@ -9,14 +8,8 @@ namespace tandem {
 /// time, not 4 KiB. A wish, which may have no effect.
 void prefer_large_pages(void* begin, std::size_t bytes);
 
-/// For all that was reserved.
-template <typename T>
-void prefer_large_pages(std::vector<T>& items) {
-  prefer_large_pages(items.data(), items.capacity() * sizeof(T));
-}
-
-/// Asks for large pages for so many bytes in one piece of the heap, free or new, which this thread's next allocations come from.
-/// For programs whose heap keeps what is freed (M_MMAP_THRESHOLD, M_TRIM_THRESHOLD).
+/// Asks for large pages for so many bytes in one piece of the heap, free or new, which this thread's next allocations come from:
+/// what it allocates in small pieces. For programs whose heap keeps what is freed (M_MMAP_THRESHOLD, M_TRIM_THRESHOLD).
 void prefer_large_pages_for_heap(std::size_t bytes);
 
 }  // namespace tandem

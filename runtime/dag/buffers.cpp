@@ -3,7 +3,6 @@
 #include <array>
 
 #include "runtime/base/hash.h"
-#include "runtime/base/large_pages.h"
 
 namespace tandem {
 
@@ -65,7 +64,6 @@ void Buffers::append(const Buffers& others) {
 
 void Buffers::reserve(std::size_t count) {
   numbers_.reserve(count);
-  prefer_large_pages(numbers_);
 }
 
 void Buffers::clear() {

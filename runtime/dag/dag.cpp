@@ -3,7 +3,6 @@
 #include <array>
 #include <stdexcept>
 
-#include "runtime/base/large_pages.h"
 
 namespace tandem {
 namespace {
@@ -94,8 +93,6 @@ void TaskGraph::append(const TaskGraph& other) {
 void TaskGraph::reserve(std::size_t tasks, std::size_t edges) {
   begin_.reserve(tasks + 2);
   targets_.reserve(edges);
-  prefer_large_pages(begin_);
-  prefer_large_pages(targets_);
 }
 
 void TaskGraph::clear() {

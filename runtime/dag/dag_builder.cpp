@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "runtime/base/hash.h"
-#include "runtime/base/large_pages.h"
 
 namespace tandem {
 namespace {
@@ -368,9 +367,7 @@ void DagBuilder::reserve_for(std::size_t more, const DagBuilder& like) {
     kernels_.reserve(room(dag_.tasks.size(), like.dag_.tasks.size()));
   }
   const auto reserve = [&](auto& items, const auto& of_one) {
-    if (is_enough(items, of_one)) return;
-    items.reserve(room(items.size(), of_one.size()));
-    prefer_large_pages(items);
+    if (!is_enough(items, of_one)) items.reserve(room(items.size(), of_one.size()));
   };
   reserve(dag_.tasks, like.dag_.tasks);
   reserve(dag_.operands, like.dag_.operands);

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "runtime/base/hash.h"
-#include "runtime/base/large_pages.h"
 
 namespace tandem {
 namespace {
@@ -111,7 +110,6 @@ void KernelNumbers::grow() {
 
 void KernelNumbers::reserve(std::size_t tasks) {
   found_.of_task.reserve(tasks);
-  prefer_large_pages(found_.of_task);
 }
 
 void KernelNumbers::clear() {
