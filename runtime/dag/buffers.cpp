@@ -62,9 +62,7 @@ void Buffers::append(const Buffers& others) {
   for (const std::uint32_t number : others.numbers_) numbers_.push_back(number_here[number]);
 }
 
-void Buffers::reserve(std::size_t count) {
-  numbers_.reserve(count);
-}
+void Buffers::reserve(std::size_t count) { numbers_.reserve(count); }
 
 void Buffers::clear() {
   numbers_.clear();

@@ -3,7 +3,6 @@
 #include <array>
 #include <stdexcept>
 
-
 namespace tandem {
 namespace {
 

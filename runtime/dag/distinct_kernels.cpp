@@ -108,9 +108,7 @@ void KernelNumbers::grow() {
   }
 }
 
-void KernelNumbers::reserve(std::size_t tasks) {
-  found_.of_task.reserve(tasks);
-}
+void KernelNumbers::reserve(std::size_t tasks) { found_.of_task.reserve(tasks); }
 
 void KernelNumbers::clear() {
   found_.of_task.clear();

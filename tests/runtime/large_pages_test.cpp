@@ -17,9 +17,7 @@ TEST(LargePages, LeaveWhatIsThere) {
   for (int i = 0; i < 3'000'000; ++i) ASSERT_EQ(items[static_cast<std::size_t>(i)], i);
 }
 
-TEST(LargePages, AreNoneOfNothing) {
-  prefer_large_pages(nullptr, 0);
-}
+TEST(LargePages, AreNoneOfNothing) { prefer_large_pages(nullptr, 0); }
 
 TEST(LargePages, OfTheHeapAreMemoryLikeAnyOther) {
   prefer_large_pages_for_heap(std::size_t{8} << 20);
