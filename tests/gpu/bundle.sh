@@ -6,7 +6,7 @@ cd "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 bundle=build/gpu-bundle
 rm -rf "$bundle"
 mkdir -p "$bundle/lib"
-for program in tandem tandem-run gpu_test tandem_cuda.so; do
+for program in tandem tandem-run gpu_test tandem_cuda.so tandem_simgrid.so; do
   [[ -e build/release/$program ]] || { printf 'bundle: no build/release/%s; ./dev build all makes it\n' "$program" >&2; exit 1; }
   strip -o "$bundle/$program" "build/release/$program"
 done
@@ -20,7 +20,7 @@ git ls-files -z -- CMakeLists.txt cmake cli runtime scenarios sim studies topolo
   ':!*.md' ':!tests/gpu/*.sh' ':!tests/gpu/*.awk' ':!tests/gpu/*.yaml' ':!tests/gpu/results' |
   xargs -0 sha256sum >"$bundle/sources"
 # All shared libraries but the C library's and CUDA's own.
-ldd build/release/tandem build/release/gpu_test build/release/tandem-run | awk '$2 == "=>" { print $3 }' | sort -u |
+ldd build/release/{tandem,gpu_test,tandem-run,tandem_simgrid.so} | awk '$2 == "=>" { print $3 }' | sort -u |
   grep -vE '/(lib(c|m|dl|rt|pthread|resolv|gcc_s)\.so|libcu|libnv)' | xargs cp -t "$bundle/lib"
 cp -L "$(ldconfig -p | awk '$1 == "libopenblas.so.0" { print $NF; exit }')" "$bundle/lib" # opened at its first use
 strip "$bundle"/lib/* 2>/dev/null || true

@@ -85,7 +85,7 @@ has_library() {
   for folder in "${folders[@]}"; do [[ -e $folder/$1 ]] && return; done
   ldconfig -p 2>/dev/null | grep -q "$1 "
 }
-missing=$(for program in tandem tandem-run gpu_test tandem_cuda.so; do ldd "$programs/$program" 2>&1; done |
+missing=$(for program in tandem tandem-run gpu_test tandem_cuda.so tandem_simgrid.so; do ldd "$programs/$program" 2>&1; done |
   grep 'not found' | sort -u)
 [[ -z $missing ]] || fail libraries "libraries are missing, searched in $LD_LIBRARY_PATH:"$'\n'"$missing"
 if ! has_library libcudnn.so.9; then

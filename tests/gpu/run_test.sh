@@ -41,7 +41,7 @@ stub "$bundle/tandem-run" <<'END'
 [ "${WORLD_SIZE:-1}" = 1 ] || [ "$LOCAL_RANK $NCCL_HOSTID" = "0 tandem-$RANK" ] || exit 1
 [ "${RANK:-0}" != 0 ] || echo 'loss 7.43'
 END
-stub "$bundle/tandem_cuda.so" </dev/null
+for module in tandem_cuda.so tandem_simgrid.so; do stub "$bundle/$module" </dev/null; done
 echo new >"$bundle/commit"
 echo 'int main() {}' >"$work/main.cpp"
 (cd "$work" && sha256sum main.cpp) >"$bundle/sources"
