@@ -34,10 +34,10 @@ SimulationRun simulate(const Dag& dag, Collectives collectives, const Speedup& s
   return run;
 }
 
-SimulationRun simulate_here(const Dag& dag, Collectives collectives) {
+SimulationRun simulate_here(const Dag& dag, Collectives collectives, EndedTasks* ended) {
   const Stopwatch stopwatch;
   SimGridBackend backend(collectives);
-  SimulationRun run{.timeline = execute(dag, backend)};
+  SimulationRun run{.timeline = execute(dag, backend, ended)};
   run.wall = stopwatch.elapsed();
   run.peak_rss = peak_rss();
   return run;

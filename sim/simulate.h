@@ -7,6 +7,7 @@
 
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
+#include "runtime/executor.h"
 #include "sim/speedup.h"
 #include "sim/steady_state.h"
 
@@ -38,7 +39,8 @@ SimulationRun simulate(const Dag& dag, Collectives collectives = Collectives::fl
 
 /// Does the same in this process: for one that is itself somebody's child, as what kills it kills all, and that simulates nothing
 /// afterwards, neither itself nor in children, as SimGrid's engine is used up. Neither memory nor a timeline need be copied then.
-SimulationRun simulate_here(const Dag& dag, Collectives collectives = Collectives::fluid);
+/// `ended`, where it is given, counts the tasks that have ended.
+SimulationRun simulate_here(const Dag& dag, Collectives collectives = Collectives::fluid, EndedTasks* ended = nullptr);
 
 /// Returns how long the DAG takes with each of `speedups`; `jobs` are simulated at a time, each in a child of its own.
 std::vector<Seconds> makespans(const Dag& dag, std::span<const Speedup> speedups, std::size_t jobs,

@@ -30,8 +30,7 @@ class ProgressBar final : public Progress {
   std::unique_ptr<Watch> watch(std::string part, Share share) override;
   /// Shows the caller's own share and its estimate of the time that is `left`.
   void show(const std::string& what, double share, std::optional<Seconds> left);
-  /// Removes the line, before something else is written; further progress shows it again.
-  void take_away() { line_.take_away(); }
+  void take_away() override { line_.take_away(); }
 
  private:
   using Clock = std::chrono::steady_clock;

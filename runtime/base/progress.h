@@ -29,6 +29,8 @@ class Progress {
   /// Begins a part that cannot stop to tell: asks `share` for it from another thread until the watch is gone. The work must not
   /// fork meanwhile. May be null.
   virtual std::unique_ptr<Watch> watch(std::string part, Share share) = 0;
+  /// Removes what is shown, before something else is written; further progress shows it again.
+  virtual void take_away() = 0;
 };
 
 /// For work that tells which share of it is done: begins `part`. Empty where nobody sees it; `progress` may be null.

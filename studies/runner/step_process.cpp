@@ -12,12 +12,14 @@
 #include <cstring>
 #include <ctime>
 #include <future>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <thread>
 
 #include "runtime/base/memory_limit.h"
 #include "runtime/base/parallel.h"
+#include "runtime/base/progress.h"
 #include "scenarios/reading/load.h"
 #include "sim/fluid_network.h"
 #include "studies/step/simulated_step.h"
@@ -119,6 +121,8 @@ StepResult result_from_child(const Scenario& scenario, bool folded, const Simula
   of_child.ends_process = true;
   const MemoryFile output;
   sim::run_in_child([&] {
+    const auto take_away = [](Progress* shown) { shown->take_away(); };
+    const std::unique_ptr<Progress, decltype(take_away)> shown(options.progress, take_away);  // by the child, which knows of it
     // Beside lowering, where there may be another thread.
     const std::future<void> opened = std::async(std::launch::async | std::launch::deferred, sim::open_simgrid);
     try {

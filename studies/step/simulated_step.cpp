@@ -21,6 +21,14 @@
 namespace tandem::studies {
 namespace {
 
+SimulationRun simulate_showing_progress(const Dag& dag, const SimulationOptions& options) {
+  if (!options.ends_process) return simulate(dag, options.collectives, {}, shown_in(options.progress, "simulating"));
+  EndedTasks ended = 0;
+  const auto share = [&] { return static_cast<double>(ended) / static_cast<double>(dag.tasks.size()); };
+  const auto watch = watched(options.progress, "simulating", share);
+  return sim::simulate_here(dag, options.collectives, watch ? &ended : nullptr);
+}
+
 SimulatedStep simulate_one(const Scenario& scenario, const World& world, bool folded, const SimulationOptions& options,
                            const StepRange& steps) {
   Progress* const progress = options.progress;
@@ -33,8 +41,7 @@ SimulatedStep simulate_one(const Scenario& scenario, const World& world, bool fo
       .dag = shown_while(progress, "lowering", [&] { return lower(scenario, world, steps); }), .timeline = {}, .result = {}};
   spdlog::debug("lowered to {} tasks, {} collectives and transfers, {} buffers", step.dag.tasks.size(), step.dag.groups.size(),
                 step.dag.buffers.size());
-  SimulationRun run = options.ends_process ? sim::simulate_here(step.dag, options.collectives)
-                                           : simulate(step.dag, options.collectives, {}, shown_in(progress, "simulating"));
+  SimulationRun run = simulate_showing_progress(step.dag, options);
   step.timeline = std::move(run.timeline);
   spdlog::debug("simulated {:.6f} s", step.timeline.makespan());
   if (options.simulated) options.simulated({world, step.dag, step.timeline, folded, options.collectives});

@@ -22,7 +22,9 @@ TEST(Simulate, InThisProcessIsAsInAChild) {
   const Dag dag = small.finish();
   const Timeline expected = simulate(dag).timeline;
   run_in_child([&] {
-    const SimulationRun here = simulate_here(dag);
+    EndedTasks ended = 0;
+    const SimulationRun here = simulate_here(dag, Collectives::fluid, &ended);
+    if (ended != dag.tasks.size()) throw std::logic_error("counted others");
     if (here.timeline.start != expected.start || here.timeline.end != expected.end || here.peak_rss <= 0)
       throw std::logic_error("not as in a child");
   });

@@ -151,6 +151,35 @@ TEST(ResultFromChild, IsThatOfThisProcessWhichMaySimulateAfterwards) {
   }
 }
 
+/// Counts in memory that is shared with children.
+class CountedProgress final : public Progress {
+ public:
+  bool is_shown() const override { return true; }
+  void begin(std::string /*part*/) override {}
+  void show(std::optional<double> /*share*/) override {}
+  std::unique_ptr<Watch> watch(std::string part, Share share) override {
+    if (part == "simulating" && share() == 0) ++watched_.value();
+    return std::make_unique<Watch>();
+  }
+  void take_away() override { ++taken_away_.value(); }
+
+  std::size_t watched() { return watched_.value(); }
+  std::size_t taken_away() { return taken_away_.value(); }
+
+ private:
+  sim::SharedCounter watched_, taken_away_;
+};
+
+TEST(ResultFromChild, ShowsHowFarItIsAndLeavesNothingOfThat) {
+  CountedProgress progress;
+  result_from_child(std::get<Scenario>(tiny_job().scenario), true, {.progress = &progress}, {});
+  EXPECT_EQ(progress.watched(), 1U);
+  EXPECT_EQ(progress.taken_away(), 1U);
+  const SimulationOptions fails{.progress = &progress, .simulated = [](const FreshStep&) { throw std::runtime_error("fails"); }};
+  EXPECT_THROW(result_from_child(std::get<Scenario>(tiny_job().scenario), true, fails, {}), std::runtime_error);
+  EXPECT_EQ(progress.taken_away(), 2U);
+}
+
 TEST(ResultFromChild, ThrowsWhatTheChildDid) {
   const Scenario scenario = std::get<Scenario>(slow_job().scenario);
   run_in_child([&] {  // whose limit its own child inherits
