@@ -64,6 +64,7 @@ void start(const std::string& program) {
 
 }  // namespace tandem::cli
 
+#ifndef TANDEM_SANITIZED  // a sanitizer has its own
 // What programs have in large pieces, whichever thread asks for it, is on large pages: a vector of two megabytes is soon four.
 void* operator new(std::size_t bytes) {
   constexpr std::size_t large = std::size_t{2} << 20;
@@ -74,3 +75,4 @@ void* operator new(std::size_t bytes) {
 }
 void operator delete(void* piece) noexcept { std::free(piece); }
 void operator delete(void* piece, std::size_t /*bytes*/) noexcept { std::free(piece); }
+#endif

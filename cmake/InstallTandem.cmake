@@ -24,10 +24,8 @@ foreach(folder runtime topology traces scenarios sim studies)
   endforeach()
 endforeach()
 
-# Modules are in lib/tandem, and cmake/package.sh puts libraries beside them. The old tag holds for the libraries of libraries, too.
+# Modules are in lib/tandem, and cmake/package.sh puts libraries beside them.
 set_target_properties(tandem tandem-run PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/tandem;$ORIGIN/../lib/tandem/libraries")
-target_link_options(tandem PRIVATE -Wl,--disable-new-dtags)
-target_link_options(tandem-run PRIVATE -Wl,--disable-new-dtags)
 install(TARGETS tandem tandem-run RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
 install(TARGETS tandem_simgrid LIBRARY DESTINATION lib/tandem COMPONENT program)
 # Completions, as the program itself prints them; Debian's zsh looks for them in a folder of its own.
