@@ -13,6 +13,7 @@
 #include "runtime/base/failure.h"
 #include "runtime/base/large_pages.h"
 #include "runtime/base/printable.h"
+#include "runtime/base/sanitized.h"
 
 namespace tandem::cli {
 

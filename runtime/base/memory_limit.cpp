@@ -12,21 +12,10 @@
 #include <system_error>
 
 #include "runtime/base/quantities.h"
+#include "runtime/base/sanitized.h"
 
 namespace tandem {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool has_shadow_memory = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-constexpr bool has_shadow_memory = true;
-#else
-constexpr bool has_shadow_memory = false;
-#endif
-#else
-constexpr bool has_shadow_memory = false;
-#endif
 
 constexpr Bytes any_amount = std::numeric_limits<Bytes>::max();
 
@@ -112,9 +101,10 @@ Bytes memory_limit() {
 }
 
 void enforce_memory_limit() {
-  if (has_shadow_memory) return;
+#ifndef TANDEM_SANITIZED
   const Bytes limit = memory_limit();
   if (limit != any_amount) lower_soft_limit(RLIMIT_DATA, limit);
+#endif
 }
 
 std::string beyond_memory_limit_sentence() {
