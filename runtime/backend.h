@@ -11,8 +11,8 @@ class Completions {
  public:
   /// The unit that contains `task` ended: its successors may start. Calls `Backend::start`. May be called from any thread.
   virtual void ended(TaskId task, Seconds start, Seconds end) = 0;
-  /// A kernel ended whose only successor the backend has begun by itself (rule 5).
-  virtual void passed(TaskId task, Seconds start, Seconds end) = 0;
+  /// Kernels numbered from `first` on ended, one after the other, whose only successors the backend has begun by itself (rule 5).
+  virtual void passed(TaskId first, std::span<const Seconds> starts, std::span<const Seconds> ends) = 0;
 
  protected:
   ~Completions() = default;

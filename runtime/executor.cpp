@@ -67,10 +67,12 @@ class Run final : public Completions {
     }
   }
 
-  void passed(TaskId task, Seconds start, Seconds end) override {
+  void passed(TaskId first, std::span<const Seconds> starts, std::span<const Seconds> ends) override {
     const std::unique_lock lock = locked();
-    --left_;
-    note({&task, 1}, start, end);
+    left_ -= ends.size();
+    if (starts_.empty()) return;
+    std::ranges::copy(starts, starts_.begin() + first);
+    std::ranges::copy(ends, ends_.begin() + first);
   }
 
  private:

@@ -5,14 +5,14 @@
 
 namespace tandem::sim {
 
-Chains::Chains(const Dag& dag) : dag_(dag), goes_on_(dag.tasks.size(), false) {
+Chains::Chains(const Dag& dag) : goes_on_(dag.tasks.size(), false) {
   constexpr std::uint8_t many = 2;
   std::vector<std::uint8_t> waits_for(dag.tasks.size(), 0);  // by task: so many others, `many` at the most
   for (const TaskId after : dag.graph.targets()) waits_for[after] = std::min<std::uint8_t>(waits_for[after] + 1, many);
-  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+  for (TaskId id = 0; id + 1 < dag.tasks.size(); ++id) {
     const std::span<const TaskId> successors = dag.graph.successors(id);
-    if (successors.size() != 1 || waits_for[successors.front()] != 1) continue;
-    const Task &first = dag.tasks[id], &second = dag.tasks[successors.front()];
+    if (successors.size() != 1 || successors.front() != id + 1 || waits_for[id + 1] != 1) continue;
+    const Task &first = dag.tasks[id], &second = dag.tasks[id + 1];
     goes_on_[id] =
         !is_communication(first.op) && !is_communication(second.op) && first.rank == second.rank && first.stream == second.stream;
   }

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "runtime/base/hash.h"
 #include "sim/measured_collectives.h"
 #include "sim/nccl_channels.h"
 #include "sim/nccl_choice.h"
@@ -233,24 +234,31 @@ const CollectiveCost& CollectiveCosts::of(const Task& task) {
 
 const CollectiveCost& CollectiveCosts::found(const Task& task) {
   const Group& group = dag_->groups[task.group];
-  const Device& device = dag_->device_of(task);
-  const Architecture architecture = device.architecture;
-  const auto [found, is_new] = known_.try_emplace({group.communicator, task.op, group.bytes, dag_->ranks[task.rank].device});
-  if (is_new) {
-    const Communicator& communicator = dag_->communicators[group.communicator];
-    const std::size_t members = communicator.members.size();
-    CollectiveCost& cost = found->second;
-    const bool was_measured = !device.collectives.empty() && !is_copied_by_engines(task.op, communicator.axis) && are_alike(task);
-    cost = was_measured ? collective_cost(task.op, group.bytes, members, communicator.layout, device)
-                        : collective_cost(task.op, group.bytes, members, communicator.layout, architecture);
-    cost = at_pace(cost, pace_of(task));
-    if (cost.limit_is_share) cost.rate_limit *= widening(speedup_, communicator.layout.paths[cost.paths], dag_->links);
-    const Seconds time = time_alone(cost, communicator.layout.paths[cost.paths]);
-    cost.latency += copying(*dag_, task);
-    cost.occupation = nccl_occupation(task.op, group.bytes, members, communicator.layout, cost, time, architecture);
-    if (is_copied_by_engines(task.op, communicator.axis)) cost.occupation.multiprocessors = 0;
-  }
+  const auto [found, is_new] = known_.try_emplace({group.communicator, task.op, dag_->ranks[task.rank].device, group.bytes});
+  if (is_new) found->second = computed(task);
   return found->second;
+}
+
+std::size_t CollectiveCosts::HashOfAlike::operator()(const Alike& alike) const {
+  const std::uint64_t whose = std::uint64_t{alike.communicator} << 32 | alike.device;
+  return hash_of_place(whose, static_cast<std::int64_t>(alike.op), alike.bytes);
+}
+
+CollectiveCost CollectiveCosts::computed(const Task& task) const {
+  const Group& group = dag_->groups[task.group];
+  const Device& device = dag_->device_of(task);
+  const Communicator& communicator = dag_->communicators[group.communicator];
+  const std::size_t members = communicator.members.size();
+  const bool was_measured = !device.collectives.empty() && !is_copied_by_engines(task.op, communicator.axis) && are_alike(task);
+  CollectiveCost cost = was_measured ? collective_cost(task.op, group.bytes, members, communicator.layout, device)
+                                     : collective_cost(task.op, group.bytes, members, communicator.layout, device.architecture);
+  cost = at_pace(cost, pace_of(task));
+  if (cost.limit_is_share) cost.rate_limit *= widening(speedup_, communicator.layout.paths[cost.paths], dag_->links);
+  const Seconds time = time_alone(cost, communicator.layout.paths[cost.paths]);
+  cost.latency += copying(*dag_, task);
+  cost.occupation = nccl_occupation(task.op, group.bytes, members, communicator.layout, cost, time, device.architecture);
+  if (is_copied_by_engines(task.op, communicator.axis)) cost.occupation.multiprocessors = 0;
+  return cost;
 }
 
 Seconds uncontended_time(const CollectiveCost& cost, const Layout& layout, const std::vector<Link>& links) {

@@ -1,7 +1,6 @@
 #pragma once
 
-#include <map>
-#include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "runtime/dag/dag.h"
@@ -76,7 +75,17 @@ class CollectiveCosts {
  private:
   const Dag* dag_;
   Speedup speedup_;
-  std::map<std::tuple<CommunicatorId, OpKind, Bytes, std::uint32_t>, CollectiveCost> known_;  ///< by device, too
+  struct Alike {
+    CommunicatorId communicator;
+    OpKind op;
+    std::uint32_t device;
+    Bytes bytes;
+    bool operator==(const Alike&) const = default;
+  };
+  struct HashOfAlike {
+    std::size_t operator()(const Alike& alike) const;
+  };
+  std::unordered_map<Alike, CollectiveCost, HashOfAlike> known_;
   /// What was asked for last: those who ask go on with the first of its members.
   struct OfMember {
     OpKind op;
@@ -86,6 +95,7 @@ class CollectiveCosts {
   std::vector<OfMember> of_group_;
 
   const CollectiveCost& found(const Task& task);
+  CollectiveCost computed(const Task& task) const;
   bool are_alike(const Task& task) const;
 };
 

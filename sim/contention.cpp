@@ -1,7 +1,11 @@
 #include "sim/contention.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <utility>
+
+#include "runtime/base/hash.h"
 
 namespace tandem::sim {
 
@@ -26,38 +30,78 @@ double slowdown_beside(const Dag& dag, const KernelTimes& times, TaskId task, co
   return slowdown(times.parts_of(task), device, most);
 }
 
-Contention::Contention(const Dag& dag, const KernelTimes& times, std::function<void(TaskId, Seconds)> redated)
-    : dag_(dag), times_(times), redated_(std::move(redated)), ranks_(dag.ranks.size()) {
-  for (RankIndex rank = 0; rank < ranks_.size(); ++rank)
+Slowdowns::Slowdowns(const Dag& dag, const KernelTimes& times)
+    : dag_(dag), times_(times), known_(places * dag.kernels.first.size()) {}
+
+std::size_t Slowdowns::place_of(const Occupation& taken) {
+  return hash(std::bit_cast<std::uint64_t>(taken.memory) ^ static_cast<std::uint64_t>(taken.multiprocessors)) % places;
+}
+
+double Slowdowns::of(TaskId task, const Occupation& taken, std::size_t place) {
+  Known& known = known_[place * dag_.kernels.first.size() + dag_.kernels.of_task[task]];
+  if (known.slowdown == 0 || known.taken != taken) known = {taken, slowdown_beside(dag_, times_, task, taken)};
+  return known.slowdown;
+}
+
+namespace {
+
+std::vector<Seconds> times_alone(const Dag& dag, const KernelTimes& times, const auto& factor_of) {
+  std::vector<Seconds> alone;
+  alone.reserve(dag.kernels.first.size());
+  for (const TaskId first : dag.kernels.first) alone.push_back(times.of(first) / factor_of(dag.tasks[first]));
+  return alone;
+}
+
+}  // namespace
+
+Contention::Contention(const Dag& dag, const KernelTimes& times, const Speedup& speedup,
+                       std::function<void(TaskId, Seconds)> redated)
+    : dag_(dag), redated_(std::move(redated)), ranks_(dag.ranks.size()), slowdowns_(dag, times) {
+  alone_ = times_alone(dag, times, [&](const Task& task) { return speedup.of_operation(task.op); });
+  for (RankIndex rank = 0; rank < ranks_.size(); ++rank) {
+    const double of_stage = speedup.of_stage(dag.ranks[rank].pp);
+    if (of_stage != 1 && alone_on_stage_.empty())
+      alone_on_stage_ = times_alone(dag, times, [&](const Task&) { return of_stage; });
+    ranks_[rank].alone = of_stage != 1 ? &alone_on_stage_ : &alone_;
     ranks_[rank].is_contended = dag.devices[dag.ranks[rank].device].multiprocessors > 0;
+  }
 }
 
-Seconds Contention::begin_run(std::span<const Turn> turns) {
-  OnRank& rank = ranks_[dag_.tasks[turns.front().task].rank];
+Seconds Contention::begin_run(const KernelRun& run, Seconds now) {
+  OnRank& rank = ranks_[dag_.tasks[run.first].rank];
   if (unused_.empty()) unused_.emplace_back();
-  Run& run = rank.runs.emplace_back(std::move(unused_.back()));
+  Running& running = rank.runs.emplace_back(std::move(unused_.back()));
   unused_.pop_back();
-  run.turns.assign(turns.begin(), turns.end());
-  run.ended = 0;
-  date(rank, run, 0);
-  return run.turns.back().end;
+  running.run = run;
+  running.starts.resize(run.last - run.first + 1);
+  running.ends.resize(running.starts.size());
+  running.ended = 0;
+  date(rank, running, 0, now);
+  return running.ends.back();
 }
 
-std::span<const Turn> Contention::end_run(TaskId last, Seconds date) {
-  std::vector<Run>& runs = ranks_[dag_.tasks[last].rank].runs;
-  const auto found = std::ranges::find(runs, last, [](const Run& run) { return run.turns.back().task; });
-  if (found == runs.end() || found->turns.back().end != date) return {};
+Contention::Dates Contention::end_run(TaskId last) {
+  std::vector<Running>& runs = ranks_[dag_.tasks[last].rank].runs;
+  const auto found = std::ranges::find(runs, last, [](const Running& running) { return running.run.last; });
   unused_.push_back(std::move(*found));
   runs.erase(found);
-  return unused_.back().turns;
+  return {unused_.back().starts, unused_.back().ends};
 }
 
-void Contention::date(const OnRank& rank, Run& run, std::size_t from) const {
-  for (std::size_t i = from; i < run.turns.size(); ++i) {
-    Turn& turn = run.turns[i];
-    turn.start = i == 0 ? turn.not_before : std::max(run.turns[i - 1].end, turn.not_before);
-    turn.slowdown = rank.is_contended ? slowdown_beside(dag_, times_, turn.task, rank.taken) : 1;
-    turn.end = turn.start + turn.alone * turn.slowdown;
+double Contention::slowdown_of(const OnRank& rank, TaskId kernel) {
+  return rank.is_contended ? slowdowns_.of(kernel, rank.taken, rank.place) : 1;
+}
+
+void Contention::date(const OnRank& rank, Running& running, std::size_t from, Seconds now) {
+  const auto& [first, last, not_before, factor] = running.run;
+  const std::vector<Seconds>& alone = *rank.alone;
+  Seconds end = from == 0 ? now : running.ends[from - 1];
+  for (std::size_t i = from; i < running.ends.size(); ++i) {
+    const TaskId id = first + static_cast<TaskId>(i);
+    const Seconds start = not_before.empty() ? end : std::max(end, not_before[i]);
+    end = start + alone[dag_.kernels.of_task[id]] * factor * slowdown_of(rank, id);
+    running.starts[i] = start;
+    running.ends[i] = end;
   }
 }
 
@@ -82,24 +126,27 @@ void Contention::end_communication(std::span<const TaskId> unit, Seconds now) {
 void Contention::redate(OnRank& rank, Seconds now) {
   // Summed up anew, so that nothing is left of what has ended.
   const Occupation before = std::exchange(rank.taken, {});
+  const std::size_t place_before = rank.place;
   for (const Communication& communication : rank.communications) {
     rank.taken.multiprocessors += communication.occupation.multiprocessors;
     rank.taken.memory += communication.occupation.memory;
   }
   if (rank.taken == before) return;
-  for (Run& run : rank.runs) {
-    while (run.ended < run.turns.size() && run.turns[run.ended].end <= now) ++run.ended;
-    if (run.ended == run.turns.size()) continue;
-    const Seconds end = run.turns.back().end;
-    Turn& current = run.turns[run.ended];
-    const bool has_begun = current.start < now;
+  rank.place = Slowdowns::place_of(rank.taken);
+  for (Running& running : rank.runs) {
+    std::vector<Seconds>& ends = running.ends;
+    while (running.ended < ends.size() && ends[running.ended] <= now) ++running.ended;
+    if (running.ended == ends.size()) continue;
+    const Seconds last_end = ends.back();
+    const std::size_t current = running.ended;
+    const bool has_begun = running.starts[current] < now;
     if (has_begun) {
-      const double slowed = slowdown_beside(dag_, times_, current.task, rank.taken);
-      if (slowed != current.slowdown) current.end = now + (current.end - now) * (slowed / current.slowdown);
-      current.slowdown = slowed;
+      const TaskId kernel = running.run.first + static_cast<TaskId>(current);
+      const double was = slowdowns_.of(kernel, before, place_before), is = slowdown_of(rank, kernel);
+      if (is != was) ends[current] = now + (ends[current] - now) * (is / was);
     }
-    date(rank, run, has_begun ? run.ended + 1 : run.ended);
-    if (run.turns.back().end != end) redated_(run.turns.back().task, run.turns.back().end);
+    date(rank, running, has_begun ? current + 1 : current, now);
+    if (ends.back() != last_end) redated_(running.run.last, ends.back());
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <span>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "runtime/dag/dag.h"
 #include "sim/collective_cost.h"
 #include "sim/kernel_times.h"
+#include "sim/speedup.h"
 
 namespace tandem::sim {
 
@@ -24,15 +26,33 @@ double slowdown(const KernelTime& kernel, const Device& device, const Occupation
 /// communication takes them. On the host, and on a device whose number of multiprocessors is not known, nothing slows a kernel.
 double slowdown_beside(const Dag& dag, const KernelTimes& times, TaskId task, const Occupation& taken);
 
-/// A kernel of a run: kernels of one stream, each of which begins when the one before it has ended, though not before its own
-/// date.
-struct Turn {
-  TaskId task = 0;
-  Seconds alone = 0;       ///< what it takes with the device to itself
-  Seconds not_before = 0;  ///< the date of the first one is when the run begins
-  // Told by Contention.
-  Seconds start = 0, end = 0;
-  double slowdown = 1;  ///< from its start, or the last change, on
+/// Says slowdown_beside(), which it works out once for a kernel and what is taken, as long as few different things are.
+class Slowdowns {
+ public:
+  /// Both must outlive it.
+  Slowdowns(const Dag& dag, const KernelTimes& times);
+
+  /// Returns the place among its memories of what is taken.
+  static std::size_t place_of(const Occupation& taken);
+  double of(TaskId task, const Occupation& taken, std::size_t place);
+
+ private:
+  struct Known {
+    Occupation taken;
+    double slowdown = 0;  ///< 0: not known
+  };
+  static constexpr std::size_t places = 8;
+
+  const Dag& dag_;
+  const KernelTimes& times_;
+  std::vector<Known> known_;  ///< by place, then by kernel
+};
+
+/// Kernels of one stream with numbers from `first` to `last`, each of which begins when the one before it has ended.
+struct KernelRun {
+  TaskId first = 0, last = 0;
+  std::span<const Seconds> not_before = {};  ///< by kernel, a date before which it does not begin; empty where none waits for one
+  double factor = 1;                         ///< of what each takes alone
 };
 
 /// Kernels beside communication, rank by rank: a kernel's rate changes whenever a collective on its rank begins or ends, and its
@@ -43,22 +63,29 @@ struct Turn {
 /// time on several streams do not slow each other.
 class Contention {
  public:
-  /// `redated` is told of the last kernel of each run that now ends at another date.
-  Contention(const Dag& dag, const KernelTimes& times, std::function<void(TaskId, Seconds)> redated);
+  struct Dates {
+    std::span<const Seconds> starts, ends;  ///< by kernel of a run
+  };
+
+  /// `redated` is told of the last kernel of each run that now ends at another date. DAG and times must outlive it.
+  Contention(const Dag& dag, const KernelTimes& times, const Speedup& speedup, std::function<void(TaskId, Seconds)> redated);
+
+  /// Returns what a kernel takes alone.
+  Seconds alone(TaskId id) const { return (*ranks_[dag_.tasks[id].rank].alone)[dag_.kernels.of_task[id]]; }
 
   /// Starts a run. Returns the date of its end, which holds until `redated` says otherwise.
-  Seconds begin_run(std::span<const Turn> turns);
-  /// Returns the run whose last kernel this is if it ends at this date: it has ended then, and what is returned holds until the
-  /// next call. Returns nothing if it ends at another.
-  std::span<const Turn> end_run(TaskId last, Seconds date);
+  Seconds begin_run(const KernelRun& run, Seconds now);
+  /// Ends the run with this last kernel at its date. What is returned holds until the next call.
+  Dates end_run(TaskId last);
 
   /// Charges a collective to the ranks of its unit.
   void begin_communication(std::span<const TaskId> unit, const Occupation& occupation, Seconds now);
   void end_communication(std::span<const TaskId> unit, Seconds now);
 
  private:
-  struct Run {
-    std::vector<Turn> turns;
+  struct Running {
+    KernelRun run;
+    std::vector<Seconds> starts, ends;
     std::size_t ended = 0;  ///< so many of these had when something last began or ended on the rank
   };
   struct Communication {
@@ -66,20 +93,25 @@ class Contention {
     Occupation occupation;
   };
   struct OnRank {
+    const std::vector<Seconds>* alone = nullptr;  ///< by kernel
     bool is_contended = false;
-    std::vector<Run> runs;
+    std::vector<Running> runs;
     std::vector<Communication> communications;
     Occupation taken;  ///< by all of these
+    std::size_t place = Slowdowns::place_of({});
   };
 
   const Dag& dag_;
-  const KernelTimes& times_;
   std::function<void(TaskId, Seconds)> redated_;
+  std::vector<Seconds> alone_;           ///< by kernel
+  std::vector<Seconds> alone_on_stage_;  ///< where a stage is faster
   std::vector<OnRank> ranks_;
-  std::vector<Run> unused_;  ///< the last one is what ended last
+  Slowdowns slowdowns_;
+  std::vector<Running> unused_;  ///< the last one is what ended last
 
-  /// Dates the turns of a run from this one on.
-  void date(const OnRank& rank, Run& run, std::size_t from) const;
+  double slowdown_of(const OnRank& rank, TaskId kernel);
+  /// Dates the kernels of a run from this one on, which begins when the one before it has ended, the first one at `now`.
+  void date(const OnRank& rank, Running& running, std::size_t from, Seconds now);
   void redate(OnRank& rank, Seconds now);
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/base/parallel.h"
 #include "sim/collective_cost.h"
 #include "sim/kernel_cost.h"
 
@@ -90,11 +91,10 @@ std::vector<Seconds> issue_times(const Dag& dag, const Timeline& timeline) {
 
 HostIssue::HostIssue(std::shared_ptr<const HostOrder> order)
     : order_(std::move(order)), dag_(order_->dag()), times_(dag_), of_rank_(dag_.ranks.size()), issued_(dag_.tasks.size(), 0) {
-  for (RankIndex rank = 0; rank < of_rank_.size(); ++rank) {
-    of_rank_[rank] = {.turns = order_->turns(rank), .free = before_steps(dag_, dag_.ranks[rank])};
+  in_parallel(of_rank_.size(), [&](std::size_t rank) {
+    of_rank_[rank] = {.turns = order_->turns(static_cast<RankIndex>(rank)), .free = before_steps(dag_, dag_.ranks[rank])};
     advance(of_rank_[rank]);
-    newly_dated_.clear();
-  }
+  });
 }
 
 void HostIssue::advance(Thread& thread) {
@@ -111,7 +111,6 @@ void HostIssue::advance(Thread& thread) {
     const IssueTime time = times_.of(id);
     issued_[id] = thread.free + time.first;
     thread.free += time.all();
-    newly_dated_.push_back(id);
     if (order_->waits_for(id) && !is_from_another_stage(dag_.tasks[id])) thread.waits_for = id;
   }
 }
@@ -125,8 +124,25 @@ const std::vector<TaskId>& HostIssue::ended(TaskId first, Seconds date) {
     thread.waits_for = no_id;
     thread.free = std::max(thread.free, date);
     advance(thread);
+    if (!thread.awaited.empty()) tell_of(thread);
   }
   return newly_dated_;
+}
+
+std::size_t HostIssue::dated_among(TaskId first, TaskId last) const {
+  std::size_t dated = last - first + 1;
+  if (is_dated(last)) return dated;
+  while (dated > 0 && !is_dated(first + static_cast<TaskId>(dated) - 1)) --dated;
+  return dated;
+}
+
+void HostIssue::await(TaskId id) { of_rank_[dag_.tasks[id].rank].awaited.push_back(id); }
+
+void HostIssue::tell_of(Thread& thread) {
+  const auto waits_on = std::ranges::partition(thread.awaited, [&](TaskId id) { return !is_dated(id); });
+  std::ranges::sort(waits_on, {}, [&](TaskId id) { return order_->turn_of(id); });
+  newly_dated_.insert(newly_dated_.end(), waits_on.begin(), waits_on.end());
+  thread.awaited.erase(waits_on.begin(), waits_on.end());
 }
 
 }  // namespace tandem::sim

@@ -64,7 +64,15 @@ class HostIssue {
   /// Returns the date of a dated task.
   Seconds issued(TaskId id) const { return issued_[id]; }
 
-  /// Must be told of every task that ends. Returns the tasks that get their dates by this, of all ranks of its unit.
+  /// Returns the dates of all tasks.
+  std::span<const Seconds> issued() const { return issued_; }
+  /// Returns how many of the tasks from `first` to `last`, which are issued in this order, are dated.
+  std::size_t dated_among(TaskId first, TaskId last) const;
+
+  /// Asks to be told when a task that is not dated is.
+  void await(TaskId id);
+  /// Must be told of every task that the CPU may wait for when it ends. Returns those tasks that were awaited and get their dates
+  /// by this, of all ranks of its unit, rank by rank in the order in which they are issued.
   const std::vector<TaskId>& ended(TaskId id, Seconds date);
 
  private:
@@ -73,6 +81,7 @@ class HostIssue {
     std::size_t dated = 0;  ///< so many of `turns` are done
     Seconds free = 0;
     TaskId waits_for = no_id;
+    std::vector<TaskId> awaited = {};
   };
   std::shared_ptr<const HostOrder> order_;
   const Dag& dag_;
@@ -83,6 +92,7 @@ class HostIssue {
   std::vector<TaskId> newly_dated_;
 
   void advance(Thread& thread);
+  void tell_of(Thread& thread);
 };
 
 }  // namespace tandem::sim

@@ -82,7 +82,7 @@ void HostOrder::find_dispatches() {
 bool HostOrder::waits_for(TaskId id) const {
   const Task& task = dag_.tasks[id];
   if (task.op == OpKind::all_gather && task.stream != Stream::dp) return false;
-  return waited_for_[static_cast<std::size_t>(task.op)] || dispatches_.contains(id);
+  return waited_for_[static_cast<std::size_t>(task.op)] || (task.op == OpKind::all_to_all && dispatches_.contains(id));
 }
 
 }  // namespace tandem::sim

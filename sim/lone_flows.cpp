@@ -19,24 +19,12 @@ bool LoneFlows::begin(const Flow& flow, Seconds alone, Seconds now) {
   return is_alone;
 }
 
-bool LoneFlows::end(TaskId task, std::uint32_t lane, Seconds date) {
-  if (!revoked_.empty()) {
-    if (const auto found = std::ranges::find(revoked_, Revoked{task, date}); found != revoked_.end()) {
-      revoked_.erase(found);
-      return false;
-    }
-  }
-  if (lanes_[lane].flow.task == task) leave(lanes_[lane]);
-  return true;
-}
-
 /// Returns whether a lone flow is still running, and moves it into the network if so.
 bool LoneFlows::meet(std::uint32_t lane, Seconds now) {
   Running& running = lanes_[lane];
   const Running before = running;
   leave(running);
   if (before.ends <= now) return false;
-  revoked_.push_back({before.flow.task, before.ends});
   running = before;
   running.is_alone = false;
   enter_links(running);

@@ -31,12 +31,11 @@ class LoneFlows {
   /// Begins a flow that takes `alone` on an idle network, in a lane where none runs. Returns whether it is alone. If not, it
   /// belongs into the network, and so does what is left of the lone flows that it has met (see `met`).
   bool begin(const Flow& flow, Seconds alone, Seconds now);
-  /// Returns what is left of the lone flows that the last one to begin has met.
+  /// Returns what is left of the lone flows that the last one to begin has met: they do not end when they were to.
   std::span<const Flow> met() const { return met_; }
 
-  /// Returns whether a task in this lane ends at this date: all do but flows that were to end at it as long as they were alone.
-  /// If so, it has ended. Tasks that are no flows may be asked for, too.
-  bool end(TaskId task, std::uint32_t lane, Seconds date);
+  /// Says that what ran in this lane has ended, a flow or not.
+  void end(std::uint32_t lane) { leave(lanes_[lane]); }
 
  private:
   struct Running {
@@ -48,15 +47,8 @@ class LoneFlows {
     std::uint32_t lone_lane = no_id;  ///< of the lone flow
     std::uint32_t in_network = 0;     ///< flows of the network
   };
-  struct Revoked {
-    TaskId task = 0;
-    Seconds date = 0;
-    bool operator==(const Revoked&) const = default;
-  };
-
   std::vector<OnLink> links_;
   std::vector<Running> lanes_;
-  std::vector<Revoked> revoked_;  ///< dates to come at which nothing ends any more
   std::vector<Flow> met_;
 
   bool meet(std::uint32_t lane, Seconds now);

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "runtime/base/fetch_ahead.h"
 #include "runtime/base/parallel.h"
 #include "sim/collective_cost.h"
 
@@ -22,22 +21,20 @@ void SimGridBackend::prepare(const Dag& dag, Completions& completions) {
     if (part == 0 && order_ == nullptr) order_ = &own_order_.emplace(dag);
     if (part == 1 && costs_ == nullptr) costs_ = &own_costs_.emplace(dag, speedup_);
   });
-  contention_.emplace(dag, costs_->kernels, [this](TaskId task, Seconds date) { endings_.push({date, task}); });
-  start_.resize(dag.ranks.size() * stream_count);
-  if (order_->host) {
-    host_.emplace(order_->host);
-    parked_.assign(dag.tasks.size(), false);
-  }
-  if (collectives_ == Collectives::steps) {
-    steps_.emplace(dag, speedup_, [this](TaskId task, Seconds date) { endings_.push({date, task}); });
-  }
-  if (!steps_) lone_.emplace(dag.links.size(), dag.ranks.size() * stream_count);
+  const std::size_t streams = dag.ranks.size() * stream_count;
+  const auto ends_at = [this](TaskId task, Seconds date) { end_at(task, date); };
+  endings_.emplace(streams);
+  contention_.emplace(dag, costs_->kernels, speedup_, ends_at);
+  start_.resize(streams);
+  if (order_->host) host_.emplace(order_->host);
+  if (collectives_ == Collectives::steps) steps_.emplace(dag, speedup_, ends_at);
+  if (!steps_) lone_.emplace(dag.links.size(), streams);
   const auto flow_ended = [this](FlowId flow) {
-    steps_ ? steps_->flow_ended(flow, network_->clock()) : endings_.push({network_->clock(), flow});
+    steps_ ? steps_->flow_ended(flow, network_->clock()) : end_at(flow, network_->clock());
     wake_for_next();
   };
   if (jitter_) {
-    factor_.resize(dag.ranks.size() * stream_count);
+    factor_.resize(streams);
     for (const Rank& rank : dag.ranks) rank_factor_.push_back(jitter_->rank(rank.world_rank));
     if (std::ranges::any_of(dag.ranks, [](const Rank& rank) { return rank.count > 1; })) {
       arrivals_.emplace(dag, *jitter_, *pilots_);
@@ -46,7 +43,7 @@ void SimGridBackend::prepare(const Dag& dag, Completions& completions) {
   }
   FluidNetwork::Callbacks callbacks{flow_ended, [this] { report_endings(); }};
   if (network_) return network_->begin_anew(std::move(callbacks));
-  const std::size_t lanes = steps_ ? StepPlayer::lanes(dag) : dag.ranks.size() * stream_count;
+  const std::size_t lanes = steps_ ? StepPlayer::lanes(dag) : streams;
   network_ =
       make_fluid_network({.links = costs_->links, .communicators = dag.communicators, .lanes = lanes}, std::move(callbacks));
 }
@@ -56,8 +53,7 @@ void SimGridBackend::start(std::span<const TaskId> unit) { host_ ? begin_when_is
 void SimGridBackend::begin_when_issued(TaskId id) {
   Seconds issued = now_;
   for (const TaskId member : dag_->unit_of(id)) {
-    parked_[id] = !host_->is_dated(member);
-    if (parked_[id]) return;
+    if (!host_->is_dated(member)) return host_->await(member);
     issued = std::max(issued, host_->issued(member));
   }
   if (issued > now_) {
@@ -82,7 +78,7 @@ void SimGridBackend::begin(TaskId id) {
   contention_->begin_communication(dag_->unit_of(id), cost.occupation, now_);
   if (steps_) return steps_->begin(id, now_);
   if (FluidNetwork::is_flow(cost, layout)) return begin_flow(id, cost, layout);
-  endings_.push({now_ + cost.latency, id});
+  end_at(id, now_ + cost.latency);
 }
 
 void SimGridBackend::begin_flow(TaskId id, const CollectiveCost& cost, const Layout& layout) {
@@ -93,44 +89,41 @@ void SimGridBackend::begin_flow(TaskId id, const CollectiveCost& cost, const Lay
                              .crossings = costs_->binding.of(dag_->groups[dag_->tasks[id].group].communicator, cost.paths),
                              .rate_limit = cost.rate_limit};
   const Seconds alone = uncontended_time(cost, layout, costs_->links);
-  if (lone_->begin(flow, alone, now_)) return endings_.push({now_ + alone, id});
+  if (lone_->begin(flow, alone, now_)) return end_at(id, now_ + alone);
   const auto start = [&](const LoneFlows::Flow& one) {
     network_->start(one.task, one.lane, one.latency, one.bytes, one.crossings, one.rate_limit);
   };
-  std::ranges::for_each(lone_->met(), start);
+  for (const LoneFlows::Flow& met : lone_->met()) {
+    endings_->remove(met.lane);
+    start(met);
+  }
   start(flow);
 }
 
 void SimGridBackend::begin_kernels(TaskId id) {
-  turns_.clear();
+  KernelRun run{.first = id, .last = id};
   if (jitter_) {
-    turns_.push_back(drawn_turn_of(id));
+    run.factor = drawn_factor(id);
   } else {
-    turns_.push_back(turn_of(id, now_));
-    const Chains& chains = order_->chains;
-    for (TaskId next = chains.next(id); next != no_id && (!host_ || host_->is_dated(next)); next = chains.next(next))
-      turns_.push_back(turn_of(next, host_ ? host_->issued(next) : now_));
+    run.last = order_->chains.last(id);
+    if (host_) {
+      const std::size_t dated = host_->dated_among(id, run.last);
+      run.last = id + static_cast<TaskId>(dated) - 1;
+      if (host_->issued(run.last) > now_) run.not_before = host_->issued().subspan(id, dated);
+    }
   }
-  endings_.push({contention_->begin_run(turns_), turns_.back().task});
+  end_at(run.last, contention_->begin_run(run, now_));
 }
 
-Turn SimGridBackend::turn_of(TaskId id, Seconds not_before) const {
-  fetch_ahead(dag_->kernels.of_task, id);
-  const Task& task = dag_->tasks[id];
-  return {
-      .task = id, .alone = costs_->kernels.of(id) / speedup_.of_kernel(task, dag_->ranks[task.rank]), .not_before = not_before};
-}
-
-Turn SimGridBackend::drawn_turn_of(TaskId id) {
-  Turn turn = turn_of(id, now_);
-  const Seconds undisturbed = turn.alone;
+double SimGridBackend::drawn_factor(TaskId id) {
   const RankIndex rank = dag_->tasks[id].rank;
-  turn.alone *= rank_factor_[rank] * jitter_->kernel(dag_->ranks[rank].world_rank, id);
+  const double factor = rank_factor_[rank] * jitter_->kernel(dag_->ranks[rank].world_rank, id);
   if (arrivals_) {
     if (host_) arrivals_->waited_for_host(id, host_->issued(id));
-    arrivals_->compute(id, undisturbed, turn.alone);
+    const Seconds undisturbed = contention_->alone(id);
+    arrivals_->compute(id, undisturbed, undisturbed * factor);
   }
-  return turn;
+  return factor;
 }
 
 bool SimGridBackend::awaits_members(TaskId id) {
@@ -167,51 +160,53 @@ Seconds SimGridBackend::end_of_flow(Seconds date) const {
   return date - now_ < indistinct ? now_ : date;
 }
 
-bool SimGridBackend::has_ended(Ending& ending) {
-  if (!is_communication(dag_->tasks[ending.task].op)) {
-    ended_run_ = contention_->end_run(ending.task, ending.date);
-    return !ended_run_.empty();
-  }
-  if (lone_ && !lone_->end(ending.task, lane_of(ending.task), ending.date)) return false;
-  if (lone_) ending.date = end_of_flow(ending.date);
-  contention_->end_communication(dag_->unit_of(ending.task), ending.date);
-  return true;
+void SimGridBackend::report(const LaneDates::Date& ending) {
+  const bool communicates = is_communication(dag_->tasks[ending.task].op);
+  now_ = communicates && lone_ ? end_of_flow(ending.at) : ending.at;
+  communicates ? report_communication(ending) : report_kernels(ending.task);
 }
 
-void SimGridBackend::report(const Ending& ending) {
-  now_ = ending.date;
-  const bool communicates = is_communication(dag_->tasks[ending.task].op);
+void SimGridBackend::report_kernels(TaskId last) {
+  const auto [starts, ends] = contention_->end_run(last);
+  if (arrivals_) arrivals_->ended(dag_->unit_of(last), now_);
+  const std::size_t before = ends.size() - 1;
+  if (before > 0) completions_->passed(last - static_cast<TaskId>(before), starts.first(before), ends.first(before));
+  tell_ended(last, starts.back());
+}
+
+void SimGridBackend::report_communication(const LaneDates::Date& ending) {
+  const std::span<const TaskId> unit = dag_->unit_of(ending.task);
+  if (lone_) lone_->end(ending.lane);
+  contention_->end_communication(unit, now_);
+  const Seconds start = start_[ending.lane];
   if (arrivals_) {
-    const std::span<const TaskId> unit = dag_->unit_of(ending.task);
-    if (communicates && jitter_->variation().communication > 0) {
-      const Seconds time = now_ - start_[lane_of(ending.task)];
-      arrivals_->communicate(unit, time / factor_[lane_of(ending.task)], time);
-    }
+    if (jitter_->variation().communication > 0) arrivals_->communicate(unit, (now_ - start) / factor_[ending.lane], now_ - start);
     arrivals_->ended(unit, now_);
   }
-  if (!communicates)
-    for (const Turn& turn : ended_run_.first(ended_run_.size() - 1)) completions_->passed(turn.task, turn.start, turn.end);
-  const Seconds start = communicates ? start_[lane_of(ending.task)] : ended_run_.back().start;
-  if (!host_) return completions_->ended(ending.task, start, now_);
-  const std::vector<TaskId> issued = host_->ended(ending.task, now_);
-  completions_->ended(ending.task, start, now_);
-  for (const TaskId id : issued)
-    if (const TaskId first = dag_->unit_of(id).front(); parked_[first]) begin_when_issued(first);
+  tell_ended(ending.task, start);
+}
+
+void SimGridBackend::tell_ended(TaskId id, Seconds start) {
+  if (!host_) return completions_->ended(id, start, now_);
+  const std::vector<TaskId>& issued = host_->ended(id, now_);
+  completions_->ended(id, start, now_);
+  for (const TaskId awaited : issued) begin_when_issued(dag_->unit_of(awaited).front());
 }
 
 void SimGridBackend::report_endings() {
   do {
     if (steps_) steps_->play(network_->clock(), *network_);
     while (next_date() <= network_->clock()) {
-      const bool ends = beginnings_.empty() || (!endings_.empty() && endings_.top().date <= beginnings_.top().date);
-      Dates& dates = ends ? endings_ : beginnings_;
-      Ending next = dates.top();
-      dates.pop();
-      if (!ends) {
+      const bool ends = beginnings_.empty() || (!endings_->empty() && endings_->first().at <= beginnings_.top().date);
+      if (ends) {
+        const LaneDates::Date ending = endings_->first();
+        endings_->remove(ending.lane);
+        report(ending);
+      } else {
+        const Beginning next = beginnings_.top();
+        beginnings_.pop();
         now_ = next.date;
         begin(next.task);
-      } else if (has_ended(next)) {
-        report(next);
       }
     }
   } while (steps_ && steps_->is_due(network_->clock()));
@@ -219,7 +214,7 @@ void SimGridBackend::report_endings() {
 }
 
 Seconds SimGridBackend::next_date() const {
-  return std::min(endings_.empty() ? never : endings_.top().date, beginnings_.empty() ? never : beginnings_.top().date);
+  return std::min(endings_->empty() ? never : endings_->first().at, beginnings_.empty() ? never : beginnings_.top().date);
 }
 
 void SimGridBackend::wake_for_next() {
@@ -227,7 +222,7 @@ void SimGridBackend::wake_for_next() {
   const bool playing = steps_ && !steps_->is_idle();
   if (playing && steps_->next() < date) {
     network_->wake_at(steps_->next());
-  } else if (!endings_.empty() || !beginnings_.empty()) {
+  } else if (!endings_->empty() || !beginnings_.empty()) {
     network_->wake_at(date);
   }
 }

@@ -14,6 +14,7 @@
 #include "sim/fluid_network.h"
 #include "sim/host_issue.h"
 #include "sim/jitter.h"
+#include "sim/lane_dates.h"
 #include "sim/lone_flows.h"
 #include "sim/simulate.h"
 #include "sim/step_costs.h"
@@ -35,9 +36,8 @@ struct MadeBefore {
 /// SimGrid has those flows alone that meet others (`LoneFlows`) where these could hold them back (`BindingCrossings`): what has
 /// such links to itself ends when its cost says.
 ///
-/// Kernels are slower while their rank communicates (see `Contention`); an ending that was redated is dropped when its old date
-/// comes. Those of a chain (see `Chains`) that the CPU has dated run in one go, which has one ending; with jitter each has its
-/// own.
+/// Kernels are slower while their rank communicates (see `Contention`), and end at other dates then. Those of a chain (see
+/// `Chains`) that the CPU has dated run in one go, which has one ending; with jitter each has its own.
 ///
 /// In a step with jitter, kernels and collectives take their factors of these times, and collectives begin when the last of their
 /// members would be there, those included that a folded DAG does not hold (see `Arrivals`).
@@ -68,12 +68,11 @@ class SimGridBackend final : public Backend {
   const std::vector<double>& arrival_excesses() const { return arrivals_->excesses(); }
 
  private:
-  struct Ending {
+  struct Beginning {
     Seconds date = 0;
     TaskId task = 0;
-    bool operator>(const Ending& other) const { return date != other.date ? date > other.date : task > other.task; }
+    bool operator>(const Beginning& other) const { return date != other.date ? date > other.date : task > other.task; }
   };
-  using Dates = std::priority_queue<Ending, std::vector<Ending>, std::greater<>>;
 
   Collectives collectives_;
   Speedup speedup_;
@@ -91,12 +90,10 @@ class SimGridBackend final : public Backend {
   std::optional<LoneFlows> lone_;    ///< unless collectives come in steps
   std::optional<StepPlayer> steps_;  ///< with collectives in steps: all flows are its messages
   std::vector<Seconds> start_;       ///< of what communicates, by lane
-  Dates endings_;
-  std::vector<Turn> turns_;           ///< of the run that begins
-  std::span<const Turn> ended_run_;   ///< of the kernel that has ended
-  std::optional<HostIssue> host_;     ///< where the CPU takes time to issue
-  std::vector<bool> parked_;          ///< by first task of a unit: ready, but not issued, and nobody knows when it will be
-  Dates beginnings_;                  ///< of what is ready, but issued later, or waits for members that are not simulated
+  std::optional<LaneDates> endings_;
+  std::optional<HostIssue> host_;  ///< where the CPU takes time to issue
+  std::priority_queue<Beginning, std::vector<Beginning>, std::greater<>>
+      beginnings_;                    ///< of what is ready, but issued later, or waits for members that are not simulated
   std::optional<Arrivals> arrivals_;  ///< with jitter, of a folded DAG
   std::vector<Seconds> begins_;       ///< by first task of a unit that has met: when its last member is there
   std::vector<double> rank_factor_;   ///< with jitter, by rank
@@ -107,17 +104,18 @@ class SimGridBackend final : public Backend {
 
   void begin(TaskId id);
   void begin_kernels(TaskId id);
-  Turn turn_of(TaskId id, Seconds not_before) const;
-  Turn drawn_turn_of(TaskId id);
+  double drawn_factor(TaskId id);
   void begin_flow(TaskId id, const CollectiveCost& cost, const Layout& layout);
   bool awaits_members(TaskId id);
   double communication_factor(TaskId id) const;
   std::uint32_t lane_of(TaskId id) const;
   void begin_when_issued(TaskId id);
-  void report(const Ending& ending);
+  void end_at(TaskId task, Seconds date) { endings_->set({date, task, lane_of(task)}); }
+  void report(const LaneDates::Date& ending);
+  void report_kernels(TaskId last);
+  void report_communication(const LaneDates::Date& ending);
+  void tell_ended(TaskId id, Seconds start);
   Seconds end_of_flow(Seconds date) const;
-  /// Sets the date that is to be told of it.
-  bool has_ended(Ending& ending);
   void report_endings();
   Seconds next_date() const;
   void wake_for_next();

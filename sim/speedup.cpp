@@ -5,10 +5,6 @@
 
 namespace tandem::sim {
 
-double Speedup::of_kernel(const Task& task, const Rank& rank) const {
-  return factor_if(task.op) * factor_if(PipelineStage{rank.pp});
-}
-
 std::string_view Speedup::group() const {
   constexpr std::array<std::string_view, 5> names{"none", "kernel", "axis", "tier", "stage"};
   return names.at(of.index());

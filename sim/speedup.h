@@ -28,8 +28,9 @@ struct Speedup {
   std::variant<std::monostate, OpKind, Axis, Tier, PipelineStage> of;
   double factor = 1;
 
-  /// Returns how many times as fast a kernel of a rank is.
-  double of_kernel(const Task& task, const Rank& rank) const;
+  // How many times as fast a thing is.
+  double of_operation(OpKind op) const { return factor_if(op); }
+  double of_stage(std::int32_t number) const { return factor_if(PipelineStage{number}); }
   double of_collectives(Axis axis) const { return factor_if(axis); }
   double of_links(Tier tier) const { return factor_if(tier); }
   bool widens_links() const { return std::holds_alternative<Tier>(of); }

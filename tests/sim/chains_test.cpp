@@ -24,23 +24,21 @@ TEST(Chains, AreKernelsThatNothingEntersAndNothingLeaves) {
   small.depend(beside, kernels[5]);
   const Dag dag = small.finish();
   const Chains chains(dag);
-  const auto goes_on = [&](std::size_t i) { return chains.next(kernels[i]) == kernels[i + 1]; };
-  EXPECT_TRUE(goes_on(0));
-  EXPECT_TRUE(goes_on(1));
-  EXPECT_EQ(chains.next(kernels[2]), no_id);  // the collective waits for it, too
-  EXPECT_TRUE(goes_on(3));
-  EXPECT_EQ(chains.next(kernels[4]), no_id);  // the next one waits for the host, too
-  EXPECT_TRUE(goes_on(5));
-  EXPECT_TRUE(goes_on(6));
-  EXPECT_EQ(chains.next(kernels[7]), no_id);
-  EXPECT_EQ(chains.next(reduced), no_id);
-  EXPECT_EQ(chains.next(beside), no_id);  // its only successor is on another stream
+  for (const std::size_t i : {0, 1, 3, 5, 6}) EXPECT_TRUE(chains.goes_on(kernels[i])) << i;
+  EXPECT_FALSE(chains.goes_on(kernels[2]));  // the collective waits for it, too
+  EXPECT_FALSE(chains.goes_on(kernels[4]));  // the next one waits for the host, too
+  EXPECT_FALSE(chains.goes_on(kernels[7]));
+  EXPECT_FALSE(chains.goes_on(reduced));
+  EXPECT_FALSE(chains.goes_on(beside));  // its only successor is on another stream
+  EXPECT_EQ(chains.last(kernels[0]), kernels[2]);
+  EXPECT_EQ(chains.last(kernels[6]), kernels[7]);
+  EXPECT_EQ(chains.last(reduced), reduced);
 }
 
 std::size_t links(const Dag& dag) {
   const Chains chains(dag);
   std::size_t count = 0;
-  for (TaskId id = 0; id < dag.tasks.size(); ++id) count += chains.next(id) == no_id ? 0 : 1;
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) count += chains.goes_on(id) ? 1 : 0;
   return count;
 }
 

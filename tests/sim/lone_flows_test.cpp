@@ -3,14 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
 #include <memory>
-#include <queue>
 #include <random>
 #include <vector>
 
 #include "sim/child_process.h"
 #include "sim/fluid_network.h"
+#include "sim/lane_dates.h"
 #include "sim/simulate.h"
 #include "tests/runtime/small_dag.h"
 
@@ -31,13 +30,12 @@ TEST(LoneFlows, GoOnInTheNetworkWithWhatIsLeft) {
   EXPECT_EQ(lone.met()[0].task, 0U);
   EXPECT_EQ(lone.met()[0].latency, 0);
   EXPECT_NEAR(lone.met()[0].bytes, 0.5e9, 1);
-  EXPECT_FALSE(lone.end(0, 0, 1.1)) << "the date at which it would have ended alone";
-  EXPECT_TRUE(lone.end(1, 1, 1.3));
-  EXPECT_TRUE(lone.end(0, 0, 1.6));
+  lone.end(1);
+  lone.end(0);
   EXPECT_FALSE(lone.begin(flow(3, second), 1.1, 1.6)) << "the one that it met is still there";
   EXPECT_TRUE(lone.met().empty());
-  EXPECT_TRUE(lone.end(2, 2, 2.1));
-  EXPECT_TRUE(lone.end(3, 3, 3));
+  lone.end(2);
+  lone.end(3);
   EXPECT_TRUE(lone.begin(flow(0, both), 1.1, 4)) << "all have left";
 }
 
@@ -57,8 +55,8 @@ TEST(LoneFlows, DoNotMeetThoseThatEndAsTheyBegin) {
   LoneFlows lone(1, 2);
   EXPECT_TRUE(lone.begin({.task = 0, .lane = 0, .bytes = 1e9, .crossings = link}, 1, 0));
   EXPECT_TRUE(lone.begin({.task = 1, .lane = 1, .bytes = 1e9, .crossings = link}, 1, 1));
-  EXPECT_TRUE(lone.end(0, 0, 1));
-  EXPECT_TRUE(lone.end(1, 1, 2));
+  lone.end(0);
+  lone.end(1);
 }
 
 struct Planned {
@@ -98,16 +96,11 @@ Ended played(const std::vector<Planned>& planned, bool lone_apart) {
   const std::span<double> ends = shared.values().first(planned.size());
   double& in_network = shared.values().back();
   run_in_child([&] {
-    struct Event {
-      Seconds date = 0;
-      FlowId flow = 0;
-      bool begins = false;
-      bool operator>(const Event& other) const { return date > other.date; }
-    };
-    std::priority_queue<Event, std::vector<Event>, std::greater<>> events;
+    const auto count = static_cast<std::uint32_t>(planned.size());
+    LaneDates events(2 * planned.size());  // by flow the end, and `count` later the beginning
     std::vector<Communicator> communicators;
     for (FlowId flow = 0; flow < planned.size(); ++flow) {
-      events.push({planned[flow].begin, flow, true});
+      events.set({planned[flow].begin, flow, count + flow});
       communicators.push_back({.name = "pair", .axis = Axis::pp, .members = {0, 1}, .layout = planned[flow].layout});
     }
     LoneFlows lone(links.size(), planned.size());
@@ -121,8 +114,9 @@ Ended played(const std::vector<Planned>& planned, bool lone_apart) {
                                 .crossings = layout.paths.front().crossings,
                                 .rate_limit = cost.rate_limit};
       const Seconds alone = uncontended_time(cost, layout, links);
-      if (lone_apart && lone.begin(one, alone, now)) return events.push({now + alone, flow, false});
+      if (lone_apart && lone.begin(one, alone, now)) return events.set({now + alone, flow, flow});
       const auto start = [&](const LoneFlows::Flow& of) {
+        events.remove(of.lane);
         network->start(of.task, of.lane, of.latency, of.bytes, of.crossings, of.rate_limit);
         ++in_network;
       };
@@ -130,23 +124,24 @@ Ended played(const std::vector<Planned>& planned, bool lone_apart) {
       start(one);
     };
     const auto woken = [&] {
-      while (!events.empty() && events.top().date <= network->clock()) {
-        const Event event = events.top();
-        events.pop();
-        if (event.begins) {
-          begin(event.flow, event.date);
-        } else if (lone.end(event.flow, event.flow, event.date)) {
-          ends[event.flow] = event.date;
+      while (!events.empty() && events.first().at <= network->clock()) {
+        const LaneDates::Date event = events.first();
+        events.remove(event.lane);
+        if (event.lane >= count) {
+          begin(event.task, event.at);
+        } else {
+          lone.end(event.lane);
+          ends[event.task] = event.at;
         }
       }
-      if (!events.empty()) network->wake_at(events.top().date);
+      if (!events.empty()) network->wake_at(events.first().at);
     };
     const auto ended = [&](FlowId flow) {
-      events.push({network->clock(), flow, false});
-      network->wake_at(events.top().date);
+      events.set({network->clock(), flow, flow});
+      network->wake_at(events.first().at);
     };
     network = make_fluid_network({.links = links, .communicators = communicators, .lanes = planned.size()}, {ended, woken});
-    network->wake_at(events.top().date);
+    network->wake_at(events.first().at);
     network->run();
   });
   return {{ends.begin(), ends.end()}, in_network};

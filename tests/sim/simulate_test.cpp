@@ -134,7 +134,9 @@ class Recorder final : public Completions {
     tasks_.values()[place] = task;
     ends_.values()[place] = end;
   }
-  void passed(TaskId task, Seconds start, Seconds end) override { ended(task, start, end); }
+  void passed(TaskId first, std::span<const Seconds> starts, std::span<const Seconds> ends) override {
+    for (std::size_t i = 0; i < ends.size(); ++i) ended(first + static_cast<TaskId>(i), starts[i], ends[i]);
+  }
   std::size_t reported() { return static_cast<std::size_t>(reported_.values()[0]); }
   TaskId task(std::size_t place) { return static_cast<TaskId>(tasks_.values()[place]); }
   Seconds end(std::size_t place) { return ends_.values()[place]; }
