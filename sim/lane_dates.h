@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "runtime/base/units.h"
@@ -23,6 +25,8 @@ class LaneDates {
 
   bool empty() const { return heap_.empty(); }
   const Date& first() const { return heap_.front(); }
+  /// Returns some of the next, the first of all among them.
+  std::span<const Date> next(std::size_t most) const { return std::span(heap_).first(std::min(most, heap_.size())); }
   /// Sets the date of its lane, in place of the one that it has.
   void set(const Date& date);
   void remove(std::uint32_t lane);

@@ -201,6 +201,7 @@ void SimGridBackend::report_endings() {
       if (ends) {
         const LaneDates::Date ending = endings_->first();
         endings_->remove(ending.lane);
+        fetch_what_ends_next();
         report(ending);
       } else {
         const Beginning next = beginnings_.top();
@@ -211,6 +212,16 @@ void SimGridBackend::report_endings() {
     }
   } while (steps_ && steps_->is_due(network_->clock()));
   wake_for_next();
+}
+
+/// Ranks take turns, each with tasks of its own, which are not in the caches any more when its turn comes. While one is reported,
+/// what will be asked of the next ones is on its way.
+void SimGridBackend::fetch_what_ends_next() const {
+  constexpr std::size_t on_their_way = 3;
+  for (const LaneDates::Date& next : endings_->next(on_their_way)) {
+    __builtin_prefetch(dag_->tasks.data() + next.task + 1);
+    __builtin_prefetch(dag_->graph.successors(next.task).data());
+  }
 }
 
 Seconds SimGridBackend::next_date() const {

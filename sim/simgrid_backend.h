@@ -117,6 +117,7 @@ class SimGridBackend final : public Backend {
   void tell_ended(TaskId id, Seconds start);
   Seconds end_of_flow(Seconds date) const;
   void report_endings();
+  void fetch_what_ends_next() const;
   Seconds next_date() const;
   void wake_for_next();
 };
