@@ -21,6 +21,7 @@
 #include <thread>
 
 #include "runtime/base/memory_limit.h"
+#include "runtime/base/parallel.h"
 
 namespace tandem::sim {
 namespace {
@@ -72,6 +73,7 @@ SharedCounter::~SharedCounter() { munmap(value_, sizeof(Value)); }
 ChildProcess::ChildProcess(const std::function<void()>& work) : sentence_(std::make_unique<SharedSentence>()) {
   const pid_t parent = getpid();
   std::fflush(nullptr);  // or the child, when it flushes, would write what waits in the buffers a second time
+  end_kept_threads();
   child_ = fork();
   if (child_ < 0) throw std::system_error(errno, std::generic_category(), "cannot start a simulation process");
   if (child_ == 0) be_the_child(parent, work);

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <exception>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <numeric>
 #include <system_error>
@@ -93,7 +94,92 @@ class JoinedWork {
   }
 };
 
+/// Threads that wait for work, and do one piece of it at a time, each once.
+class KeptThreads {
+ public:
+  explicit KeptThreads(std::size_t count) {
+    try {
+      while (threads_.size() < count) threads_.emplace_back([this] { wait_for_work(); });
+    } catch (const std::system_error&) {
+      // The system gives no more threads.
+    }
+  }
+  ~KeptThreads() {
+    {
+      const std::scoped_lock lock(mutex_);
+      ends_ = true;
+    }
+    changed_.notify_all();
+  }
+  KeptThreads(const KeptThreads&) = delete;
+
+  /// Has so many threads do the work. Returns false where there are not as many, or they do other work.
+  bool begin(std::size_t count, const std::function<void()>& work) {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (work_ != nullptr || count > threads_.size()) return false;
+      work_ = &work;
+      wanted_ = count;
+    }
+    changed_.notify_all();
+    return true;
+  }
+
+  /// Returns when no thread works any more. Those that have not begun need not.
+  void finish() {
+    std::unique_lock lock(mutex_);
+    wanted_ = 0;
+    changed_.wait(lock, [this] { return working_ == 0; });
+    work_ = nullptr;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  const std::function<void()>* work_ = nullptr;
+  std::size_t wanted_ = 0, working_ = 0;
+  bool ends_ = false;
+  std::vector<std::jthread> threads_;  ///< last: they use the others
+
+  void wait_for_work() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [this] { return ends_ || wanted_ > 0; });
+      if (ends_) return;
+      --wanted_;
+      ++working_;
+      const std::function<void()>& work = *work_;
+      lock.unlock();
+      work();
+      lock.lock();
+      --working_;
+      changed_.notify_all();
+    }
+  }
+};
+
+std::unique_ptr<KeptThreads> kept_threads;
+
+/// Has so many threads do the work, and this one.
+void work_with(std::size_t others, const std::function<void()>& work) {
+  if (kept_threads && kept_threads->begin(others, work)) {
+    work();
+    return kept_threads->finish();
+  }
+  std::vector<std::jthread> started;
+  try {
+    while (started.size() < others) started.emplace_back(work);
+  } catch (const std::system_error&) {
+    // The system gives no more threads: those that there are do the work.
+  }
+  work();
+}
+
 }  // namespace
+
+void keep_threads() { kept_threads = std::make_unique<KeptThreads>(limit - 1); }
+
+void end_kept_threads() { kept_threads.reset(); }
 
 std::size_t most_threads() { return limit; }
 
@@ -111,15 +197,7 @@ void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work
       }
     }
   };
-  {
-    std::vector<std::jthread> others;
-    try {
-      for (std::size_t i = 1; i < std::min(count, limit); ++i) others.emplace_back(take_numbers);
-    } catch (const std::system_error&) {
-      // The system gives no more threads: those that there are do the work.
-    }
-    take_numbers();
-  }
+  if (count > 0) work_with(std::min(count, limit) - 1, take_numbers);
   for (const std::exception_ptr& error : thrown)
     if (error) std::rethrow_exception(error);
 }

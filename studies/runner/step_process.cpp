@@ -124,6 +124,7 @@ StepResult result_from_child(const Scenario& scenario, bool folded, const Simula
     const auto take_away = [](Progress* shown) { shown->take_away(); };
     const std::unique_ptr<Progress, decltype(take_away)> shown(options.progress, take_away);  // by the child, which knows of it
     // Beside lowering, where there may be another thread.
+    keep_threads();
     const std::future<void> opened = std::async(std::launch::async | std::launch::deferred, sim::open_simgrid);
     try {
       output.write(to_json(simulate_in_full(scenario, folded, of_child, stopwatch).result));

@@ -6,7 +6,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <mutex>
 #include <numeric>
+#include <set>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -42,6 +44,37 @@ TEST_F(Parallel, WorksAtTheSameTime) {
     while (there < 3) std::this_thread::yield();
   });
   EXPECT_EQ(there, 3);
+}
+
+TEST_F(Parallel, KeptThreadsWorkAgain) {
+  limit_threads(3);
+  keep_threads();
+  std::mutex mutex;
+  std::set<std::thread::id> workers;
+  for (int time = 0; time < 50; ++time) {
+    std::atomic<int> there = 0;
+    in_parallel(3, [&](std::size_t) {
+      ++there;
+      while (there < 3) std::this_thread::yield();
+      const std::scoped_lock lock(mutex);
+      workers.insert(std::this_thread::get_id());
+    });
+  }
+  EXPECT_EQ(workers.size(), 3U);
+  end_kept_threads();
+}
+
+TEST_F(Parallel, KeptThreadsThatWorkHaveOthersStarted) {
+  limit_threads(3);
+  keep_threads();
+  std::atomic<std::size_t> sum = 0;
+  in_parallel(6, [&](std::size_t) { in_parallel(20, [&](std::size_t number) { sum += number; }); });
+  EXPECT_EQ(sum, 6U * 190U);
+  limit_threads(5);  // more than are kept
+  in_parallel(100, [&](std::size_t number) { sum += number; });
+  EXPECT_EQ(sum, 6U * 190U + 4950U);
+  EXPECT_THROW(in_parallel(9, [](std::size_t) { throw std::runtime_error("all"); }), std::runtime_error);
+  end_kept_threads();
 }
 
 TEST_F(Parallel, StartsNoThreadWhereOneIsAllowed) {
