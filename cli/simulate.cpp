@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <future>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -17,6 +18,7 @@
 #include "cli/text/step_text.h"
 #include "runtime/base/input_error.h"
 #include "runtime/base/stopwatch.h"
+#include "sim/fluid_network.h"
 #include "studies/recorded/graph_result.h"
 #include "studies/relief/relief.h"
 #include "studies/report/step_report.h"
@@ -111,6 +113,7 @@ ExitCode SimulateCommand::run(const Scenario& scenario, Outputs& outputs, const 
   BlameBeside blame;
   if (!options.report.empty()) closely.simulated = [&](const FreshStep& fresh) { blame.begin(scenario, fresh); };
   if (shows_tasks) {
+    const std::future<void> opened = sim::open_simgrid_beside();  // of lowering
     step = simulate_in_full(scenario, folds, closely, stopwatch);
   } else {
     step.result = result_from_child(scenario, folds, closely, stopwatch);

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "runtime/base/parallel.h"
+
 namespace tandem::sim {
 namespace {
 
@@ -27,6 +29,11 @@ MakeNetwork* make_network() {
 }  // namespace
 
 void open_simgrid() { make_network(); }
+
+std::future<void> open_simgrid_beside() {
+  keep_threads();
+  return std::async(std::launch::async | std::launch::deferred, open_simgrid);
+}
 
 std::unique_ptr<FluidNetwork> make_fluid_network(const NetworkParts& parts, FluidNetwork::Callbacks callbacks) {
   return std::unique_ptr<FluidNetwork>(make_network()(parts, std::move(callbacks)));

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <span>
 #include <vector>
@@ -61,6 +62,9 @@ std::unique_ptr<FluidNetwork> make_fluid_network(const NetworkParts& parts, Flui
 /// thread may call this meanwhile. Whoever forks children that simulate opens it first, and never forks while another thread
 /// does. Throws std::runtime_error where the module is not found.
 void open_simgrid();
+/// Begins to, on another thread where there may be one, and keeps threads for other work (`keep_threads`). What is returned waits
+/// for it at its end.
+[[nodiscard]] std::future<void> open_simgrid_beside();
 
 /// What the module has: the function `tandem_make_network`.
 using MakeNetwork = FluidNetwork*(const NetworkParts& parts, FluidNetwork::Callbacks callbacks);

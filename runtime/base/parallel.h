@@ -18,8 +18,8 @@ void limit_threads(std::size_t most);
 /// largest pieces of work should come first. Throws what the lowest number threw, if any did.
 void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work);
 
-/// Starts as many threads as may work, which wait for what `in_parallel` has to do: for a process that loads a library beside other
-/// work, as the system starts no thread while one is loaded (glibc 2.36). To be called while nothing works.
+/// Starts as many threads as may work, which wait for what `in_parallel` has to do: for a process that loads a library beside
+/// other work, as the system starts no thread while one is loaded (glibc 2.36). To be called while nothing works.
 void keep_threads();
 /// Ends them, where there are any: before a process forks. To be called while nothing works.
 void end_kept_threads();

@@ -123,9 +123,7 @@ StepResult result_from_child(const Scenario& scenario, bool folded, const Simula
   sim::run_in_child([&] {
     const auto take_away = [](Progress* shown) { shown->take_away(); };
     const std::unique_ptr<Progress, decltype(take_away)> shown(options.progress, take_away);  // by the child, which knows of it
-    // Beside lowering, where there may be another thread.
-    keep_threads();
-    const std::future<void> opened = std::async(std::launch::async | std::launch::deferred, sim::open_simgrid);
+    const std::future<void> opened = sim::open_simgrid_beside();  // of lowering
     try {
       output.write(to_json(simulate_in_full(scenario, folded, of_child, stopwatch).result));
     } catch (const InputError&) {  // has a place, which the sentence of a child's exception has not
