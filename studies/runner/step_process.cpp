@@ -123,7 +123,8 @@ StepResult result_from_child(const Scenario& scenario, bool folded, const Simula
   sim::run_in_child([&] {
     const auto take_away = [](Progress* shown) { shown->take_away(); };
     const std::unique_ptr<Progress, decltype(take_away)> shown(options.progress, take_away);  // by the child, which knows of it
-    const std::future<void> opened = sim::open_simgrid_beside();  // of lowering
+    // Beside lowering, where there may be another thread.
+    const std::future<void> opened = sim::open_simgrid_beside();
     try {
       output.write(to_json(simulate_in_full(scenario, folded, of_child, stopwatch).result));
     } catch (const InputError&) {  // has a place, which the sentence of a child's exception has not
