@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/base/fetch_ahead.h"
 #include "runtime/base/parallel.h"
 #include "sim/collective_cost.h"
 
@@ -219,8 +220,8 @@ void SimGridBackend::report_endings() {
 void SimGridBackend::fetch_what_ends_next() const {
   constexpr std::size_t on_their_way = 3;
   for (const LaneDates::Date& next : endings_->next(on_their_way)) {
-    __builtin_prefetch(dag_->tasks.data() + next.task + 1);
-    __builtin_prefetch(dag_->graph.successors(next.task).data());
+    fetch(dag_->tasks, next.task + 1);
+    fetch(dag_->graph.successors(next.task), 0);
   }
 }
 

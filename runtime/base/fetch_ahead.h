@@ -5,6 +5,12 @@
 
 namespace tandem {
 
+/// Has the processor fetch an element, without waiting for it. It need not be there.
+template <typename Items>
+void fetch(const Items& items, std::size_t at) {
+  __builtin_prefetch(items.data() + at);
+}
+
 /// Has the processor fetch what lies two cache lines behind an element, without waiting for it: for several walks through large
 /// arrays that take turns, more of them than the processor itself follows. Nothing need be there.
 template <typename Items>

@@ -143,7 +143,7 @@ TEST(ConstantSensitivity, OfPublishedSteps) {
     const Sensitivity s = sensitivity_of(constant, chosen, before);
     if (s.runs == 0) continue;
     // A kernel that ends sooner may meet other traffic; NCCL chooses by its own prediction, which a latency is part of.
-    const double anomaly = constant.name.ends_with(" latency") ? 0.02 : 0.002;
+    const double anomaly = constant.name == "NVLink latency" ? 0.02 : constant.name == "NIC latency" ? 0.006 : 0.002;
     EXPECT_LE(constant.is_rate ? s.highest : -s.lowest, anomaly) << constant.name;
     if (all_of_them) {
       EXPECT_EQ(std::max(s.highest, -s.lowest) <= 1e-6, moves_nothing.contains(constant.name)) << constant.name;
