@@ -1,8 +1,4 @@
-// How long frames take while a timeline pans.
-import os from 'node:os'
-
-/// Milliseconds: 30 frames a second, to a hair.
-export const limit_ms = 33.4
+// What happens while a timeline pans.
 
 /// Runs in the page, for the element with the timeline: wheels sideways once in every frame and gives the frame times.
 export async function panning(container, frames) {
@@ -15,11 +11,3 @@ export async function panning(container, frames) {
   }
   return timeline.frames.stop()
 }
-
-export function quantiles(times_ms) {
-  const sorted = [...times_ms].sort((a, b) => a - b)
-  return { median_ms: sorted[Math.floor(sorted.length / 2)], p95_ms: sorted[Math.floor(sorted.length * 0.95)] }
-}
-
-/// Else frames are late because others compute, and only the processor's time says something.
-export const machineIsFree = () => os.loadavg()[0] <= os.cpus().length

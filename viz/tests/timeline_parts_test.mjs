@@ -1,4 +1,4 @@
-// What a timeline is drawn from: decoding, passes, exposed communication, searches, the view, the layout.
+// What a timeline is drawn from: decoding, passes, exposed communication, searches, the view, the layout; and what drawing costs.
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { random as randomNumbers } from './fixtures/base.mjs'
@@ -7,8 +7,10 @@ import { encode, pipeline, types } from './timeline_encoding.mjs'
 
 const {
   decode, blocksOf, phaseOfType, piecesOf, at, lowerBound, lowerBoundNear, upperBound, fitted, show, zoom, pan, xOf, timeOf, tickStep,
-  tickLabel, layoutOf, lineAt, bottomOf, pathOf,
-} = Object.assign({}, ...await load(...['decode', 'blocks', 'communication', 'search', 'view', 'layout', 'path'].map(name => `timeline/${name}.ts`)))
+  tickLabel, layoutOf, lineAt, bottomOf, pathOf, modelOf, coloursOf, LanePainter,
+} = Object.assign({}, ...await load(...[
+  'decode', 'blocks', 'communication', 'search', 'view', 'layout', 'path', 'model', 'colours', 'lane',
+].map(name => `timeline/${name}.ts`)))
 
 /// A stream of tasks with random waits, some of them none, in ticks.
 function randomStream(random, count, type) {
@@ -215,4 +217,56 @@ test('the critical path joins what follows on a row and hops between rows that a
   const path = pathOf([segment(0, 0, 1), segment(0, 1, 3), segment(2, 3, 4), segment(-1, 4, 5), segment(1, 5, 6), segment(0, 6, 7)], 3)
   assert.deepEqual(path.rows.map(({ start_s, end_s }) => [...start_s].map((start, i) => [start, end_s[i]])), [[[0, 3], [6, 7]], [[5, 6]], [[3, 4]]])
   assert.deepEqual([...path.hops.time_s].map((time_s, i) => [time_s, path.hops.from[i], path.hops.to[i]]), [[3, 0, 2], [6, 1, 0]])
+})
+
+/// Counts what is drawn, and gives every text the same mask.
+function countingPainter(width) {
+  const count = { fills: 0, texts: 0 }
+  const fill = () => { ++count.fills }
+  const surface = { width, height: 1000, rect: fill, blend: fill, text: () => { ++count.texts } }
+  return [new LanePainter(surface, { use() {}, of: () => ({ width: 1, height: 1, coverage: new Uint8Array(1) }) }), count]
+}
+
+/// The same array, whose elements are counted as they are read.
+const counted = (array, count) => new Proxy(array, {
+  get(target, key) {
+    ++count.reads
+    return target[key]
+  },
+})
+
+// A lane is drawn bucket by bucket, of a pixel each. What begins in a bucket and is narrower is one item; what is wider is an item, and
+// of these there are no more than pixels, as they do not overlap. So a lane has at most two items a pixel, and some at the edges. An
+// item is found by two searches at most, and looks at 24 tasks at most for its colour. Nothing of that grows with the tasks but the
+// searches, as their logarithm.
+test('what a frame draws follows from its pixels, not from its tasks', async () => {
+  const width = 1000
+  for (const plan of [{ stages: 1, microBatches: 16, layers: 54 }, { stages: 1, microBatches: 160, layers: 540 }]) {
+    const model = await modelOf('', encode(pipeline(plan)))
+    const { step_s } = model.tasks
+    const [row] = model.rows
+    const reads = { reads: 0 }
+    const tasks = { ...model.tasks, start_s: counted(model.tasks.start_s, reads), end_s: counted(model.tasks.end_s, reads) }
+    const lanes = {
+      tasks: painter => painter.tasks({ ...model, tasks }, row.kernels.first, row.kernels.last, 0, 20, true),
+      blocks: painter => painter.blocks(row.blocks, 0, 20, true),
+      pieces: painter => painter.pieces(model, row.communication, 20, 28),
+    }
+    const fillsOfItem = { tasks: 1, blocks: 3, pieces: 2 }
+    for (const share of [1, 0.9, 0.3, 0.02, 0.0005]) {
+      const view = fitted(step_s, width)
+      show(view, 0.4 * (1 - share) * step_s, (0.4 + 0.6 * share) * step_s)
+      for (const [name, draw] of Object.entries(lanes)) {
+        const [painter, count] = countingPainter(width)
+        painter.begin(view, 1, coloursOf('light'))
+        reads.reads = 0
+        draw(painter)
+        const items = 2 * (width + 2)
+        const said = `${share} of ${row.kernels.last} kernels as ${name}: ${JSON.stringify({ ...count, ...reads })}`
+        assert.ok(count.fills > 0 && count.fills <= items * fillsOfItem[name], said)
+        assert.ok(count.texts <= items, said)
+        assert.ok(reads.reads <= items * (4 * 24 + 4 * Math.log2(row.kernels.last) + 8), said)
+      }
+    }
+  }
 })

@@ -1,9 +1,9 @@
 // The timeline in headless Chromium, from disk: what it shows is what was encoded, and it can be steered by pointer, wheel, touch and
-// keys. Frame times while panning are printed, and must reach 30 a second.
+// keys. How long frames take is for a benchmark to say: ./dev bench browser.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import test, { after, before, describe } from 'node:test'
-import { limit_ms, machineIsFree, panning, quantiles } from './frames.mjs'
+import { panning } from './frames.mjs'
 import { packedPath } from './packed.mjs'
 import { launch } from './report/browser.mjs'
 import { encode, pipeline, types } from './timeline_encoding.mjs'
@@ -108,25 +108,13 @@ describe('a step of 16 stages', () => {
     })
   })
 
-  test('pans at 30 frames a second or more', async t => {
+  test('is drawn in every frame while it pans', async () => {
     await withPage('frames', content, {}, async (page, { visible, show }) => {
       const { end_s: whole_s } = await visible()
       for (const share of [0.9, 0.3, 0.02]) {
-        let best = { median_ms: Infinity }
-        for (let attempt = 0; attempt < 3 && best.median_ms > limit_ms; ++attempt) {
-          await show(0, share * whole_s)
-          const before_ms = await processorTime_ms()
-          const times = await pan(page, 60)
-          const processor_ms = (await processorTime_ms() - before_ms) / times.intervals_ms.length
-          assert.ok(times.draws_ms.length >= 58, `${times.draws_ms.length} frames drawn`)
-          const frame = quantiles(times.intervals_ms)
-          if (frame.median_ms < best.median_ms) best = { ...frame, draw: quantiles(times.draws_ms), processor_ms }
-        }
-        const text = ({ median_ms, p95_ms }) => `median ${median_ms.toFixed(1)} ms, 95th percentile ${p95_ms.toFixed(1)} ms`
-        t.diagnostic(`${share} of the step in view: frames ${text(best)}; of it drawing ${text(best.draw)}; ` +
-          `processor time of all of Chromium ${best.processor_ms.toFixed(1)} ms a frame`)
-        assert.ok(best.processor_ms <= limit_ms, `${best.processor_ms} ms of processor time a frame`)
-        if (machineIsFree()) assert.ok(best.median_ms <= limit_ms, `${best.median_ms} ms a frame with ${share} of the step in view`)
+        await show(0, share * whole_s)
+        const { draws_ms } = await pan(page, 60)
+        assert.ok(draws_ms.length >= 58, `${draws_ms.length} of 60 frames drawn with ${share} of the step in view`)
       }
     })
   })
@@ -134,15 +122,7 @@ describe('a step of 16 stages', () => {
 
 const pan = async (page, frames) => (await page.evaluateHandle(() => window.container)).evaluate(panning, frames)
 
-/// Of all of Chromium's processes.
-async function processorTime_ms() {
-  const session = await browser.newBrowserCDPSession()
-  const { processInfo } = await session.send('SystemInfo.getProcessInfo')
-  await session.detach()
-  return processInfo.reduce((sum, { cpuTime }) => sum + 1000 * cpuTime, 0)
-}
-
-test('700 thousand tasks open and pan', async t => {
+test('700 thousand tasks open and pan', async () => {
   const plan = pipeline({ stages: 16, microBatches: 60, layers: 121 })
   await withPage('larger', { timelines: [{ title: '', timeline: encode(plan) }] }, {}, async (page, { visible, show }) => {
     const tasks = await page.evaluate(async () => (await window.container.timeline).tasks())
@@ -150,10 +130,8 @@ test('700 thousand tasks open and pan', async t => {
     const { end_s } = await visible()
     for (const share of [0.9, 0.02]) {
       await show(0, share * end_s)
-      const times = await pan(page, 30)
-      assert.ok(times.draws_ms.length >= 28)
-      const { median_ms, p95_ms } = quantiles(times.intervals_ms)
-      t.diagnostic(`${share} of the step in view: frames median ${median_ms.toFixed(1)} ms, 95th percentile ${p95_ms.toFixed(1)} ms`)
+      const { draws_ms } = await pan(page, 30)
+      assert.ok(draws_ms.length >= 28, `${draws_ms.length} of 30 frames drawn`)
     }
   })
 })

@@ -1,7 +1,7 @@
 // A page of one step against its JSON.
 import { isEmpty, marks, rows, valueAt } from './browser.mjs'
 import { checkBars, checkFacts, checkFigure } from './common.mjs'
-import { limit_ms, machineIsFree, panning, quantiles } from '../frames.mjs'
+import { panning } from '../frames.mjs'
 import { checkMemoryOverTime } from './memory.mjs'
 import { checkResult } from './result.mjs'
 
@@ -18,7 +18,7 @@ export async function checkStep(opened, report, expect) {
   if (report.timeline.rows.length > 0) await checkPanning(opened, expect)
 }
 
-/// The middle third of the step pans at 30 frames a second, as far as nobody else takes the processors.
+/// The middle third of the step is drawn in every frame while it pans.
 async function checkPanning({ page }, expect) {
   const container = await page.$('[data-chart=timeline]')
   await container.scrollIntoViewIfNeeded()
@@ -27,10 +27,8 @@ async function checkPanning({ page }, expect) {
     const { start_s, end_s } = timeline.visible()
     timeline.show(start_s + (end_s - start_s) / 3, end_s - (end_s - start_s) / 3)
   })
-  const { intervals_ms } = await container.evaluate(panning, 60)
-  const { median_ms, p95_ms } = quantiles(intervals_ms)
-  console.log(`  panning: median ${median_ms.toFixed(1)} ms a frame, 95th percentile ${p95_ms.toFixed(1)} ms`)
-  expect.ok('pans at 30 frames a second', median_ms <= limit_ms || !machineIsFree(), median_ms)
+  const { draws_ms } = await container.evaluate(panning, 60)
+  expect.ok('draws every frame while it pans', draws_ms.length >= 58, draws_ms.length)
 }
 
 /// The page decodes as many tasks of every row as the JSON says, and shows the longest of the timelines from its beginning to its end.
