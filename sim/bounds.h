@@ -3,6 +3,7 @@
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
 #include "sim/kernel_times.h"
+#include "sim/serial_replay.h"
 
 namespace tandem::sim {
 
@@ -25,6 +26,10 @@ inline Seconds lower_bound(const Dag& dag, const Timeline& timeline = {}) { retu
 ///
 /// A stretch of the timeline that repeats itself is replayed as often. It is infinite where that cannot be: where a task of the
 /// stretch waits on another rank for one of the stretch before.
-Seconds upper_bound(const Dag& dag, const Timeline& timeline, const KernelTimes* alone = nullptr);
+/// `replay`: the DAG's, for whoever has it.
+Seconds upper_bound(const Dag& dag, SerialReplay replay, const Timeline& timeline, const KernelTimes* alone = nullptr);
+inline Seconds upper_bound(const Dag& dag, const Timeline& timeline, const KernelTimes* alone = nullptr) {
+  return upper_bound(dag, SerialReplay(dag), timeline, alone);
+}
 
 }  // namespace tandem::sim

@@ -202,6 +202,24 @@ void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work
     if (error) std::rethrow_exception(error);
 }
 
+void do_beside(const std::function<void()>& here, const std::function<void()>& beside) {
+  const std::thread::id this_thread = std::this_thread::get_id();
+  std::exception_ptr of_here, of_beside;
+  std::atomic_flag is_begun;
+  const auto begin_beside = [&] {
+    if (!is_begun.test_and_set()) of_beside = thrown_by(beside);
+  };
+  work_with(limit > 1 ? 1 : 0, [&] {
+    if (std::this_thread::get_id() == this_thread)
+      of_here = thrown_by(here);
+    else
+      begin_beside();
+  });
+  begin_beside();
+  for (const std::exception_ptr& error : {of_here, of_beside})
+    if (error) std::rethrow_exception(error);
+}
+
 void make_and_join(std::size_t count, std::size_t places, const WorkAtPlace& make, const WorkAtPlace& join) {
   JoinedWork joined(count, places, make, join);
   in_parallel(std::min(count, places), [&](std::size_t) { joined.work(); });

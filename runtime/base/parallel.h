@@ -18,6 +18,10 @@ void limit_threads(std::size_t most);
 /// largest pieces of work should come first. Throws what the lowest number threw, if any did.
 void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work);
 
+/// Does `here` on this thread and `beside` on another one, or after it where one thread may work. Throws what `here` threw, or
+/// else `beside`.
+void do_beside(const std::function<void()>& here, const std::function<void()>& beside);
+
 /// Starts as many threads as may work, which wait for what `in_parallel` has to do: for a process that loads a library beside
 /// other work, as the system starts no thread while one is loaded (glibc 2.36). To be called while nothing works.
 void keep_threads();

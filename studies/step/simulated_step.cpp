@@ -8,6 +8,7 @@
 
 #include "runtime/backend_names.h"
 #include "runtime/base/input_error.h"
+#include "runtime/base/parallel.h"
 #include "runtime/base/peak_rss.h"
 #include "scenarios/mesh/token_routing.h"
 #include "sim/collective_cost.h"
@@ -41,14 +42,23 @@ SimulatedStep simulate_one(const Scenario& scenario, const World& world, bool fo
       .dag = shown_while(progress, "lowering", [&] { return lower(scenario, world, steps); }), .timeline = {}, .result = {}};
   spdlog::debug("lowered to {} tasks, {} collectives and transfers, {} buffers", step.dag.tasks.size(), step.dag.groups.size(),
                 step.dag.buffers.size());
-  SimulationRun run = simulate_showing_progress(step.dag, options);
+  std::optional<GraphSums> sums;
+  SimulationRun run;
+  const auto simulate_it = [&] { run = simulate_showing_progress(step.dag, options); };
+  const auto sum_up = [&] { sums.emplace(step.dag); };
+  if (options.ends_process) {
+    do_beside(simulate_it, sum_up);
+  } else {  // a process with threads forks no child
+    simulate_it();
+    sum_up();
+  }
   step.timeline = std::move(run.timeline);
   spdlog::debug("simulated {:.6f} s", step.timeline.makespan());
   if (options.simulated) options.simulated({world, step.dag, step.timeline, folded, options.collectives});
   const RunFacts facts{
       .backend = simgrid_backend, .collectives = name_of(options.collectives), .folded = folded, .peak_rss = run.peak_rss};
-  step.result =
-      shown_while(progress, "summing up", [&] { return summarize(step.dag, step.timeline, scenario.training.precision, facts); });
+  step.result = shown_while(progress, "summing up",
+                            [&] { return summarize(step.dag, step.timeline, *sums, scenario.training.precision, facts); });
   return step;
 }
 

@@ -38,32 +38,17 @@ AxisValues sum_of(const AxisValues& a, double a_weight, const AxisValues& b, dou
 
 double StepMetrics::all_sent() const { return std::accumulate(sent.begin(), sent.end(), 0.0); }
 
-KernelWork kernel_work(const Dag& dag, const Timeline& timeline) {
-  KernelWork work;
-  std::vector<OpCost> costs;  // by kernel
-  for (const TaskId first : dag.kernels.first) costs.push_back(cost_of(dag, first));
-  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
-    const Task& task = dag.tasks[id];
-    if (is_communication(task.op)) continue;
-    const OpCost& cost = costs[dag.kernels.of_task[id]];
-    const double ranks = dag.ranks[task.rank].count * timeline.times(id);
-    work.memory_traffic += static_cast<double>(cost.bytes) * ranks;
-    if (operation(task.op).op_class != OpClass::memory) work.flops += cost.flops * ranks;
-  }
-  return work;
-}
-
-StepMetrics step_metrics(const Dag& dag, const Timeline& timeline, const KernelWork& work, DType precision) {
+StepMetrics step_metrics(const Dag& dag, const Timeline& timeline, const GraphSums& sums, DType precision) {
   StepMetrics metrics;
   const double share = 1 / (count_ranks(dag) * dag.info.steps);
-  metrics.flops = share * work.flops;
-  metrics.memory_traffic = share * work.memory_traffic;
+  metrics.flops = share * sums.work.flops;
+  metrics.memory_traffic = share * sums.work.memory_traffic;
   metrics.parameters = dag.info.parameters;
   metrics.active_parameters = dag.info.active_parameters;
-  metrics.sent = sent_by_axis(dag, timeline);
+  metrics.sent = sums.sent;
   metrics.overlap = communication_overlap(dag, timeline);
   metrics.ridge = ridge_of(dag, precision);
-  metrics.layers = traffic_by_layer(dag, timeline);
+  metrics.layers = sums.layers;
   return metrics;
 }
 

@@ -7,6 +7,7 @@
 #include "runtime/analysis/traffic.h"
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
+#include "studies/step/graph_sums.h"
 
 namespace tandem::studies {
 
@@ -30,15 +31,7 @@ struct StepMetrics {
   double all_sent() const;
 };
 
-/// What the kernels of all ranks of the world do in all steps of the DAG, each as often as the timeline says.
-struct KernelWork {
-  Flops flops = 0;
-  double memory_traffic = 0;  ///< bytes
-};
-KernelWork kernel_work(const Dag& dag, const Timeline& timeline);
-
-/// `work`: what `kernel_work` says of the DAG.
-StepMetrics step_metrics(const Dag& dag, const Timeline& timeline, const KernelWork& work, DType precision);
+StepMetrics step_metrics(const Dag& dag, const Timeline& timeline, const GraphSums& sums, DType precision);
 
 /// `a_weight` times `a` and `b_weight` times `b`, which are steps of one scenario; the layers keep what `b` keeps.
 StepMetrics weighted_sum(const StepMetrics& a, double a_weight, const StepMetrics& b, double b_weight);

@@ -47,10 +47,9 @@ std::size_t StepResult::fullest_stage() const {
 
 namespace {
 
-void add_times(const Dag& dag, const Timeline& timeline, DType precision, StepResult& result) {
+void add_times(const Dag& dag, const Timeline& timeline, const GraphSums& sums, DType precision, StepResult& result) {
   const double steps = dag.info.steps;
-  const KernelWork work = kernel_work(dag, timeline);
-  result.hfu = work.flops / steps / result.step_time / static_cast<double>(dag.info.gpus) / mean_peak(dag, precision);
+  result.hfu = sums.work.flops / steps / result.step_time / static_cast<double>(dag.info.gpus) / mean_peak(dag, precision);
   const std::vector<TimeParts> parts = time_parts(dag, timeline);
   result.parts.add(mean_over_ranks(dag, parts), 1 / steps);
   for (const StageTime& sum : mean_by_stage(dag, parts)) {
@@ -58,7 +57,7 @@ void add_times(const Dag& dag, const Timeline& timeline, DType precision, StepRe
     result.stage_times.back().parts.add(sum.parts, 1 / steps);
   }
   result.kinds = time_by_kind(dag, timeline);
-  result.metrics = step_metrics(dag, timeline, work, precision);
+  result.metrics = step_metrics(dag, timeline, sums, precision);
   result.tasks = 0;
   for (TaskId id = 0; id < dag.tasks.size(); ++id) result.tasks += static_cast<std::size_t>(timeline.times(id));
 }
@@ -70,15 +69,20 @@ void add_memory(const Dag& dag, const Timeline& timeline, StepResult& result) {
   result.gpu_memory = smallest_memory(dag);
 }
 
-void add_bounds(const Dag& dag, const Timeline& timeline, StepResult& result) {
-  const KernelTimes alone(dag);
-  result.lower_bound = lower_bound(dag, alone, timeline) / dag.info.steps;
-  result.upper_bound = upper_bound(dag, timeline, result.is_simulated() ? &alone : nullptr) / dag.info.steps;
+void add_bounds(const Dag& dag, const Timeline& timeline, GraphSums& sums, StepResult& result) {
+  result.lower_bound = sums.lower_bound / dag.info.steps;
+  const sim::KernelTimes* const alone = result.is_simulated() ? &sums.alone : nullptr;
+  result.upper_bound = upper_bound(dag, std::move(sums.replay), timeline, alone) / dag.info.steps;
 }
 
 }  // namespace
 
 StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, const RunFacts& facts) {
+  GraphSums sums(dag, timeline);
+  return summarize(dag, timeline, sums, precision, facts);
+}
+
+StepResult summarize(const Dag& dag, const Timeline& timeline, GraphSums& sums, DType precision, const RunFacts& facts) {
   StepResult result;
   result.run = facts;
   const StepInfo& info = dag.info;
@@ -105,8 +109,8 @@ StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, 
   // Each of these writes members of the result that no other reads; the first takes the longest, and has threads of its own.
   in_parallel(3, [&](std::size_t part) {
     if (part == 0) add_memory(dag, timeline, result);
-    if (part == 1) add_bounds(dag, timeline, result);
-    if (part == 2) add_times(dag, timeline, precision, result);
+    if (part == 1) add_bounds(dag, timeline, sums, result);
+    if (part == 2) add_times(dag, timeline, sums, precision, result);
   });
   return result;
 }

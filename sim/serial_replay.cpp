@@ -1,0 +1,284 @@
+#include "sim/serial_replay.h"
+
+#include <algorithm>
+#include <limits>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace tandem::sim {
+
+SerialReplay::SerialReplay(const Dag& dag)
+    : dag_(dag),
+      chains_(dag),
+      issue_of_group_(dag.groups.size(), 0),
+      places_(dag.ranks.size() + 1),
+      waiting_for_(dag.tasks.size(), 0),
+      missing_(dag.groups.size()),
+      come_(dag.groups.size(), 0),
+      meets_others_(dag.tasks.size(), false),
+      left_(dag.tasks.size()) {
+  const IssueTimes issue(dag);
+  for (const TaskId first : dag.kernels.first) issue_of_kernel_.push_back(issue.of(first).all());
+  for (GroupId g = 0; g < dag.groups.size(); ++g) {
+    const std::span<const TaskId> members = dag.members_of(g);
+    missing_[g] = static_cast<std::uint32_t>(members.size());
+    for (const TaskId member : members) issue_of_group_[g] = std::max(issue_of_group_[g], issue.of(member).all());
+  }
+  note_edges();
+  lay_lanes();
+}
+
+void SerialReplay::note_edges() {
+  for (TaskId before = 0; before < dag_.tasks.size(); ++before) {
+    if (chains_.goes_on(before)) continue;
+    const RankIndex rank = dag_.tasks[before].rank;
+    for (const TaskId after : dag_.graph.successors(before)) {
+      ++waiting_for_[after];
+      if (dag_.tasks[after].rank == rank) continue;
+      from_others_[after].push_back(before);
+      end_for_others_.emplace(before, 0);
+      meets_others_[before] = meets_others_[after] = true;
+    }
+  }
+  for (TaskId id = 0; id < dag_.tasks.size(); ++id)
+    if (dag_.tasks[id].group != no_id && waiting_for_[id] == 0) --missing_[dag_.tasks[id].group];
+}
+
+void SerialReplay::lay_lanes() {
+  const auto stream_of = [&](TaskId id) {
+    return dag_.tasks[id].rank * stream_count + static_cast<std::size_t>(dag_.tasks[id].stream);
+  };
+  const auto for_each_head = [&](const auto& action) {
+    for (TaskId id = 0; id < dag_.tasks.size(); ++id)
+      if (id == 0 || !chains_.goes_on(id - 1)) action(id);
+  };
+  std::vector<std::uint32_t> end(dag_.ranks.size() * stream_count, 0);  // by stream of a rank
+  for_each_head([&](TaskId id) { ++end[stream_of(id)]; });
+  std::uint32_t heads = 0;
+  for (std::size_t stream = 0; stream < end.size(); ++stream) {
+    const RankIndex rank = static_cast<RankIndex>(stream / stream_count);
+    if (stream % stream_count == 0) places_[rank].first_lane = static_cast<std::uint32_t>(lanes_.size());
+    if (end[stream] > 0) lanes_.push_back({.next = heads, .end = heads + end[stream]});
+    heads += end[stream];
+    end[stream] = heads - end[stream];
+  }
+  places_.back().first_lane = static_cast<std::uint32_t>(lanes_.size());
+  heads_.resize(heads);
+  for_each_head([&](TaskId id) { heads_[end[stream_of(id)]++] = id; });
+}
+
+SerialReplay::Turn SerialReplay::turn_of(TaskId task) const {
+  // Dates lie on round parts of a nanosecond more often than elsewhere. An instant that ended there would tell equal ones apart.
+  constexpr Seconds off_round_parts = 0.1816e-10;
+  return {instant_of(timeline_->start[task] + off_round_parts), dag_.unit_of(task).front()};
+}
+
+void SerialReplay::move_on(Lane& lane) {
+  if (lane.head != no_id && chains_.goes_on(lane.head))
+    ++lane.head;
+  else
+    lane.head = lane.next < lane.end ? heads_[lane.next++] : no_id;
+  lane.turn = lane.head != no_id ? turn_of(lane.head) : never;
+}
+
+bool SerialReplay::is_ready(TaskId task) const {
+  const GroupId group = dag_.tasks[task].group;
+  return group == no_id ? waiting_for_[task] == 0 : missing_[group] == 0;
+}
+
+void SerialReplay::queue(RankIndex rank) {
+  if (std::exchange(places_[rank].is_queued, true)) return;
+  queue_.push_back(rank);
+}
+
+void SerialReplay::queue_all() {
+  for (std::size_t rank = dag_.ranks.size(); rank-- > 0;) queue(static_cast<RankIndex>(rank));
+}
+
+std::optional<Seconds> SerialReplay::last_end(const Timeline& timeline, const KernelTimes* alone) {
+  timeline_ = &timeline;
+  has_durations_ = alone != nullptr;
+  of_kernel_ = issue_of_kernel_;
+  for (KernelId kernel = 0; has_durations_ && kernel < of_kernel_.size(); ++kernel)
+    of_kernel_[kernel] += alone->of(dag_.kernels.first[kernel]);
+  for (Lane& lane : lanes_) move_on(lane);
+  queue_all();
+  for (;;) {
+    while (!queue_.empty()) {
+      const RankIndex rank = queue_.back();
+      queue_.pop_back();
+      go_on(rank);
+      places_[rank].is_queued = false;
+    }
+    if (left_ == 0) break;
+    if (timeline_->repeat.times > 0 && !stretch_is_over_) {
+      repeat_stretch();
+      queue_all();
+    } else if (!play_first_of_all()) {
+      throw std::logic_error("a timeline can't be replayed: " + std::to_string(left_) + " tasks wait for each other");
+    }
+  }
+  if (!stretch_is_over_) repeat_stretch();
+  if (!is_in_one_go_) return {};
+  Seconds last = 0;
+  for (const Place& place : places_) last = std::max(last, place.free);
+  return last;
+}
+
+/// Returns the lane whose turn it is, or null where that waits for another rank, and sets the turn of what comes next on another.
+SerialReplay::Lane* SerialReplay::pick(RankIndex rank, Turn& next) {
+  Lane* picked = nullptr;
+  next = never;
+  for (Lane& lane : lanes_of(rank)) {
+    if (picked != nullptr && !(lane.turn < picked->turn)) {
+      next = std::min(next, lane.turn);
+    } else {
+      if (picked != nullptr) next = picked->turn;
+      picked = &lane;
+    }
+  }
+  return picked != nullptr && picked->head != no_id && is_ready(picked->head) ? picked : nullptr;
+}
+
+bool SerialReplay::waits_for_stretch(TaskId task) const {
+  return timeline_->repeat.times > 0 && !stretch_is_over_ && timeline_->start[task] >= timeline_->repeat.to;
+}
+
+void SerialReplay::go_on(RankIndex rank) {
+  Turn next;
+  while (Lane* const lane = pick(rank, next)) {
+    if (waits_for_stretch(lane->head)) break;
+    Place& place = places_[rank];
+    if (place.stands_at != lane->turn.first) leave_collective(rank);
+    const GroupId group = dag_.tasks[lane->head].group;
+    if (group == no_id) {
+      play_chain(*lane, next);
+      continue;
+    }
+    if (place.stands_at == no_id) {
+      place.stands_at = lane->turn.first;
+      come_[group] += members_on(rank, lane->turn.first);
+    }
+    if (come_[group] < dag_.members_of(group).size()) return;
+    play_collective(group);
+  }
+  leave_collective(rank);
+}
+
+std::span<SerialReplay::Lane> SerialReplay::lanes_of(RankIndex rank) {
+  return {lanes_.data() + places_[rank].first_lane, lanes_.data() + places_[rank + 1].first_lane};
+}
+
+/// Of a collective that is ready: all of its members are at the heads of their streams.
+std::uint32_t SerialReplay::members_on(RankIndex rank, TaskId first) {
+  return static_cast<std::uint32_t>(std::ranges::count(lanes_of(rank), first, [](const Lane& lane) { return lane.turn.first; }));
+}
+
+void SerialReplay::leave_collective(RankIndex rank) {
+  const TaskId first = std::exchange(places_[rank].stands_at, no_id);
+  if (first != no_id) come_[dag_.tasks[first].group] -= members_on(rank, first);
+}
+
+void SerialReplay::play_chain(Lane& lane, const Turn& next) {
+  TaskId task = lane.head;
+  play(task);
+  while (chains_.goes_on(task) && turn_of(task + 1) < next && !waits_for_stretch(task + 1)) play(++task);
+  if (!chains_.goes_on(task)) settle(task);
+  lane.head = task;
+  move_on(lane);
+}
+
+void SerialReplay::play_collective(GroupId group) {
+  const std::span<const TaskId> members = dag_.members_of(group);
+  play(members.front());
+  for (const TaskId member : members) settle(member);
+  for (const TaskId member : members) leave_collective(dag_.tasks[member].rank);
+  for (const TaskId member : members) {
+    const RankIndex rank = dag_.tasks[member].rank;
+    move_on(*std::ranges::find(lanes_of(rank), member, &Lane::head));
+    queue(rank);
+  }
+}
+
+void SerialReplay::settle(TaskId task) {
+  for (const TaskId after : dag_.graph.successors(task)) {
+    if (--waiting_for_[after] > 0) continue;
+    const GroupId group = dag_.tasks[after].group;
+    if (group == no_id)
+      queue(dag_.tasks[after].rank);
+    else if (--missing_[group] == 0)
+      for (const TaskId member : dag_.members_of(group)) queue(dag_.tasks[member].rank);
+  }
+}
+
+/// Tasks without length are of the instant of what waits for them, and dates of a timeline are sums, of which a task's end may be
+/// an instant later than the start of what waits for it. Returns false if nothing is ready.
+bool SerialReplay::play_first_of_all() {
+  RankIndex of_first = 0;
+  Lane* first = nullptr;
+  for (RankIndex rank = 0; rank < dag_.ranks.size(); ++rank)
+    for (Lane& lane : lanes_of(rank))
+      if (lane.head != no_id && is_ready(lane.head) && (first == nullptr || lane.turn < first->turn)) {
+        first = &lane;
+        of_first = rank;
+      }
+  if (first == nullptr) return false;
+  if (const GroupId group = dag_.tasks[first->head].group; group != no_id)
+    play_collective(group);
+  else
+    play_chain(*first, first->turn);
+  queue(of_first);
+  return true;
+}
+
+/// Plays a unit.
+void SerialReplay::play(TaskId first) {
+  const Seconds length = length_of(first);
+  left_ -= dag_.unit_of(first).size();
+  if (timeline_->times(first) > 1) {
+    stretch_.push_back({first, length});
+    is_in_one_go_ = is_in_one_go_ && !stretch_is_over_ && !waits_for_earlier_stretches(first);
+  }
+  take(first, length);
+}
+
+Seconds SerialReplay::length_of(TaskId first) const {
+  const GroupId group = dag_.tasks[first].group;
+  if (group != no_id) return issue_of_group_[group] + timeline_->duration(first);
+  return of_kernel_[dag_.kernels.of_task[first]] + (has_durations_ ? 0 : timeline_->duration(first));
+}
+
+void SerialReplay::take(TaskId first, Seconds length) {
+  const std::span<const TaskId> unit = dag_.unit_of(first);
+  Seconds start = 0;
+  for (const TaskId member : unit) {
+    start = std::max(start, places_[dag_.tasks[member].rank].free);
+    if (!meets_others_[member]) continue;
+    if (const auto others = from_others_.find(member); others != from_others_.end())
+      for (const TaskId before : others->second) start = std::max(start, end_for_others_.at(before));
+  }
+  const Seconds end = start + length;
+  for (const TaskId member : unit) {
+    places_[dag_.tasks[member].rank].free = end;
+    if (!meets_others_[member]) continue;
+    if (const auto awaited = end_for_others_.find(member); awaited != end_for_others_.end()) awaited->second = end;
+  }
+}
+
+void SerialReplay::repeat_stretch() {
+  stretch_is_over_ = true;
+  for (std::int64_t time = 0; time < timeline_->repeat.times; ++time)
+    for (const auto& [first, length] : stretch_) take(first, length);
+}
+
+bool SerialReplay::waits_for_earlier_stretches(TaskId task) const {
+  return std::ranges::any_of(dag_.unit_of(task), [&](TaskId member) {
+    const auto others = from_others_.find(member);
+    return others != from_others_.end() &&
+           std::ranges::any_of(others->second, [&](TaskId before) { return timeline_->times(before) == 1; });
+  });
+}
+
+}  // namespace tandem::sim

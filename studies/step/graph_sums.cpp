@@ -1,0 +1,33 @@
+#include "studies/step/graph_sums.h"
+
+#include "sim/bounds.h"
+
+namespace tandem::studies {
+namespace {
+
+KernelWork kernel_work(const Dag& dag, const Timeline& timeline) {
+  KernelWork work;
+  std::vector<OpCost> costs;  // by kernel
+  for (const TaskId first : dag.kernels.first) costs.push_back(cost_of(dag, first));
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    const Task& task = dag.tasks[id];
+    if (is_communication(task.op)) continue;
+    const OpCost& cost = costs[dag.kernels.of_task[id]];
+    const double ranks = dag.ranks[task.rank].count * timeline.times(id);
+    work.memory_traffic += static_cast<double>(cost.bytes) * ranks;
+    if (operation(task.op).op_class != OpClass::memory) work.flops += cost.flops * ranks;
+  }
+  return work;
+}
+
+}  // namespace
+
+GraphSums::GraphSums(const Dag& dag, const Timeline& timeline)
+    : alone(dag),
+      lower_bound(sim::lower_bound(dag, alone, timeline)),
+      replay(dag),
+      work(kernel_work(dag, timeline)),
+      sent(sent_by_axis(dag, timeline)),
+      layers(traffic_by_layer(dag, timeline)) {}
+
+}  // namespace tandem::studies
