@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -56,28 +57,36 @@ struct Allocation {
   }
 };
 
+/// Equal ones keep their order.
+void sort_by_bytes(std::span<MemoryChange> changes) {
+  constexpr std::size_t few = 32;  // are sorted in place sooner than room is made for others
+  if (changes.size() > few) {
+    std::ranges::stable_sort(changes, {}, &MemoryChange::bytes);
+    return;
+  }
+  for (auto next = changes.begin(); next != changes.end(); ++next)
+    std::rotate(std::upper_bound(changes.begin(), next, next->bytes,
+                                 [](Bytes bytes, const MemoryChange& change) { return bytes < change.bytes; }),
+                next, next + 1);
+}
+
 /// Returns the beginnings and ends of allocations in order. There is a key for each, which holds its instant and its place: twice
 /// the allocation's, one more for its end.
 template <typename Key>
 std::vector<MemoryChange> in_order_of(std::vector<Key> keys, const std::vector<Allocation>& allocations,
                                       const auto& instant_of_key, const auto& place_of_key) {
-  const auto change_of = [&](const Key& key) {
-    const std::uint64_t place = place_of_key(key);
-    return allocations[place / 2].change(place % 2 == 1);
-  };
   radix_sort(keys, instant_of_key);
-  for (auto begin = keys.begin(); begin != keys.end();) {
-    const auto end =
-        std::find_if(begin, keys.end(), [&](const Key& key) { return instant_of_key(key) != instant_of_key(*begin); });
-    std::sort(begin, end, [&](const Key& a, const Key& b) {
-      const Bytes of_a = change_of(a).bytes, of_b = change_of(b).bytes;
-      return of_a != of_b ? of_a < of_b : place_of_key(a) < place_of_key(b);
-    });
-    begin = end;
-  }
   std::vector<MemoryChange> changes;
   changes.reserve(keys.size());
-  for (const Key& key : keys) changes.push_back(change_of(key));
+  for (auto key = keys.begin(); key != keys.end();) {
+    const auto first = static_cast<std::ptrdiff_t>(changes.size());
+    const std::uint64_t instant = instant_of_key(*key);
+    for (; key != keys.end() && instant_of_key(*key) == instant; ++key) {
+      const std::uint64_t place = place_of_key(*key);
+      changes.push_back(allocations[place / 2].change(place % 2 == 1));
+    }
+    sort_by_bytes({changes.begin() + first, changes.end()});
+  }
   return changes;
 }
 
