@@ -3,6 +3,7 @@
 #include <limits>
 #include <optional>
 
+#include "runtime/base/parallel.h"
 #include "runtime/base/peak_rss.h"
 #include "runtime/base/stopwatch.h"
 #include "runtime/executor.h"
@@ -13,7 +14,7 @@
 namespace tandem::sim {
 
 SimulationRun simulate(const Dag& dag, Collectives collectives, const Speedup& speedup,
-                       const std::function<void(double share)>& progress) {
+                       const std::function<void(double share)>& progress, const std::function<void()>& beside) {
   const Stopwatch stopwatch;
   open_simgrid();
   SharedDoubles start(dag.tasks.size());
@@ -26,7 +27,10 @@ SimulationRun simulate(const Dag& dag, Collectives collectives, const Speedup& s
     SimGridBackend backend(collectives, speedup);
     execute_into(start.values(), end.values(), dag, backend, &ended.value());
   };
-  run.peak_rss = run_in_child(work, progress ? std::function<void()>(tell) : std::function<void()>());
+  ChildProcess child(work);  // before this process has threads
+  const auto wait = [&] { run.peak_rss = child.wait(progress ? std::function<void()>(tell) : std::function<void()>()); };
+  do_beside(
+      wait, beside ? beside : [] {});
   if (progress) tell();
   run.timeline.start.assign(start.values().begin(), start.values().end());
   run.timeline.end.assign(end.values().begin(), end.values().end());

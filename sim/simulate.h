@@ -32,10 +32,10 @@ struct SimulationRun {
 /// The simulation runs in a forked child (SimGrid allows one engine per process), so it may be called any number of times, also
 /// one after the other from different threads. Equal DAGs give equal timelines to the last bit.
 /// Steps are played where the DAG's layouts have hops; a DAG of all ranks may have them (`make_world`).
-/// `progress` is told now and then which share of the tasks has ended.
+/// `progress` is told now and then which share of the tasks has ended. `beside` is done by this process meanwhile.
 /// Throws std::runtime_error when the child dies, and whatever sentence it died with.
 SimulationRun simulate(const Dag& dag, Collectives collectives = Collectives::fluid, const Speedup& speedup = {},
-                       const std::function<void(double share)>& progress = {});
+                       const std::function<void(double share)>& progress = {}, const std::function<void()>& beside = {});
 
 /// Does the same in this process: for one that is itself somebody's child, as what kills it kills all, and that simulates nothing
 /// afterwards, neither itself nor in children, as SimGrid's engine is used up. Neither memory nor a timeline need be copied then.

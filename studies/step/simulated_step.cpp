@@ -22,12 +22,14 @@
 namespace tandem::studies {
 namespace {
 
-SimulationRun simulate_showing_progress(const Dag& dag, const SimulationOptions& options) {
-  if (!options.ends_process) return simulate(dag, options.collectives, {}, shown_in(options.progress, "simulating"));
+SimulationRun simulate_showing_progress(const Dag& dag, const SimulationOptions& options, const std::function<void()>& beside) {
+  if (!options.ends_process) return simulate(dag, options.collectives, {}, shown_in(options.progress, "simulating"), beside);
   EndedTasks ended = 0;
   const auto share = [&] { return static_cast<double>(ended) / static_cast<double>(dag.tasks.size()); };
   const auto watch = watched(options.progress, "simulating", share);
-  return sim::simulate_here(dag, options.collectives, watch ? &ended : nullptr);
+  SimulationRun run;
+  do_beside([&] { run = sim::simulate_here(dag, options.collectives, watch ? &ended : nullptr); }, beside);
+  return run;
 }
 
 SimulatedStep simulate_one(const Scenario& scenario, const World& world, bool folded, const SimulationOptions& options,
@@ -43,15 +45,7 @@ SimulatedStep simulate_one(const Scenario& scenario, const World& world, bool fo
   spdlog::debug("lowered to {} tasks, {} collectives and transfers, {} buffers", step.dag.tasks.size(), step.dag.groups.size(),
                 step.dag.buffers.size());
   std::optional<GraphSums> sums;
-  SimulationRun run;
-  const auto simulate_it = [&] { run = simulate_showing_progress(step.dag, options); };
-  const auto sum_up = [&] { sums.emplace(step.dag); };
-  if (options.ends_process) {
-    do_beside(simulate_it, sum_up);
-  } else {  // a process with threads forks no child
-    simulate_it();
-    sum_up();
-  }
+  SimulationRun run = simulate_showing_progress(step.dag, options, [&] { sums.emplace(step.dag); });
   step.timeline = std::move(run.timeline);
   spdlog::debug("simulated {:.6f} s", step.timeline.makespan());
   if (options.simulated) options.simulated({world, step.dag, step.timeline, folded, options.collectives});
