@@ -70,9 +70,7 @@ void SerialReplay::lay_lanes() {
 }
 
 SerialReplay::Turn SerialReplay::turn_of(TaskId task) const {
-  // Dates lie on round parts of a nanosecond more often than elsewhere. An instant that ended there would tell equal ones apart.
-  constexpr Seconds off_round_parts = 0.1816e-10;
-  return {instant_of(timeline_->start[task] + off_round_parts), dag_.unit_of(task).front()};
+  return {instant_of_turn(timeline_->start[task]), dag_.unit_of(task).front()};
 }
 
 void SerialReplay::move_on(Lane& lane) {

@@ -16,6 +16,13 @@
 
 namespace tandem::sim {
 
+/// Returns the instant by which a task that started then has its turn. Dates lie on round parts of a nanosecond more often than
+/// elsewhere: an instant that ended there would tell equal ones apart.
+inline double instant_of_turn(Seconds start) {
+  constexpr Seconds off_round_parts = 0.1816e-10;
+  return instant_of(start + off_round_parts);
+}
+
 /// Replays a timeline with one task at a time on each rank, in the order in which they started, each issued by the CPU only when
 /// the one before has ended.
 ///

@@ -46,6 +46,28 @@ TEST_F(Parallel, WorksAtTheSameTime) {
   EXPECT_EQ(there, 3);
 }
 
+TEST_F(Parallel, DoesOneThingBesideAnother) {
+  for (const std::size_t threads : {1, 2}) {
+    limit_threads(threads);
+    std::thread::id of_here, of_beside;
+    do_beside([&] { of_here = std::this_thread::get_id(); }, [&] { of_beside = std::this_thread::get_id(); });
+    EXPECT_EQ(of_here, std::this_thread::get_id());
+    EXPECT_NE(of_beside, std::thread::id());
+    if (threads == 1) EXPECT_EQ(of_beside, of_here);
+  }
+  limit_threads(2);
+  std::atomic<int> there = 0;
+  const auto meet = [&] {
+    ++there;
+    while (there < 2) std::this_thread::yield();
+  };
+  do_beside(meet, meet);  // one alone would wait forever
+  bool done = false;
+  EXPECT_THROW(do_beside([] { throw std::runtime_error("here"); }, [&] { done = true; }), std::runtime_error);
+  EXPECT_TRUE(done);
+  EXPECT_THROW(do_beside([] {}, [] { throw std::logic_error("beside"); }), std::logic_error);
+}
+
 TEST_F(Parallel, KeptThreadsWorkAgain) {
   limit_threads(3);
   keep_threads();
