@@ -53,7 +53,9 @@ TEST_F(Parallel, DoesOneThingBesideAnother) {
     do_beside([&] { of_here = std::this_thread::get_id(); }, [&] { of_beside = std::this_thread::get_id(); });
     EXPECT_EQ(of_here, std::this_thread::get_id());
     EXPECT_NE(of_beside, std::thread::id());
-    if (threads == 1) EXPECT_EQ(of_beside, of_here);
+    if (threads == 1) {
+      EXPECT_EQ(of_beside, of_here);
+    }
   }
   limit_threads(2);
   std::atomic<int> there = 0;
