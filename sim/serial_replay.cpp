@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "runtime/base/fetch_ahead.h"
+
 namespace tandem::sim {
 
 SerialReplay::SerialReplay(const Dag& dag)
@@ -69,21 +71,29 @@ void SerialReplay::lay_lanes() {
   for_each_head([&](TaskId id) { heads_[end[stream_of(id)]++] = id; });
 }
 
-SerialReplay::Turn SerialReplay::turn_of(TaskId task) const {
-  return {instant_of_turn(timeline_->start[task]), dag_.unit_of(task).front()};
+void SerialReplay::set_head(Lane& lane, TaskId head) {
+  lane.head = head;
+  lane.group = head == no_id ? no_id : dag_.tasks[head].group;
+  lane.instant = head == no_id ? never : instant_of_turn(timeline_->start[head]);
 }
 
 void SerialReplay::move_on(Lane& lane) {
-  if (lane.head != no_id && chains_.goes_on(lane.head))
-    ++lane.head;
-  else
-    lane.head = lane.next < lane.end ? heads_[lane.next++] : no_id;
-  lane.turn = lane.head != no_id ? turn_of(lane.head) : never;
+  if (lane.head != no_id && chains_.goes_on(lane.head)) return set_head(lane, lane.head + 1);
+  set_head(lane, lane.next < lane.end ? heads_[lane.next++] : no_id);
+  if (lane.next == lane.end) return;
+  // Lanes take turns, each somewhere else in memory.
+  fetch(dag_.tasks, heads_[lane.next]);
+  fetch(timeline_->start, heads_[lane.next]);
+  fetch(waiting_for_, heads_[lane.next]);
 }
 
-bool SerialReplay::is_ready(TaskId task) const {
-  const GroupId group = dag_.tasks[task].group;
-  return group == no_id ? waiting_for_[task] == 0 : missing_[group] == 0;
+TaskId SerialReplay::first_of_unit(const Lane& lane) const {
+  return lane.group == no_id ? lane.head : dag_.members_of(lane.group).front();
+}
+
+bool SerialReplay::is_ready(const Lane& lane) const {
+  if (lane.head == no_id) return false;
+  return lane.group == no_id ? waiting_for_[lane.head] == 0 : missing_[lane.group] == 0;
 }
 
 void SerialReplay::queue(RankIndex rank) {
@@ -125,19 +135,19 @@ std::optional<Seconds> SerialReplay::last_end(const Timeline& timeline, const Ke
   return last;
 }
 
-/// Returns the lane whose turn it is, or null where that waits for another rank, and sets the turn of what comes next on another.
-SerialReplay::Lane* SerialReplay::pick(RankIndex rank, Turn& next) {
-  Lane* picked = nullptr;
-  next = never;
-  for (Lane& lane : lanes_of(rank)) {
-    if (picked != nullptr && !(lane.turn < picked->turn)) {
-      next = std::min(next, lane.turn);
-    } else {
-      if (picked != nullptr) next = picked->turn;
-      picked = &lane;
-    }
+SerialReplay::Picked SerialReplay::pick(RankIndex rank) {
+  const std::span<Lane> lanes = lanes_of(rank);
+  Picked picked;
+  double first = never;
+  for (Lane& lane : lanes) {  // in a few instructions and without a branch, which a processor could not guess
+    picked.next_instant = std::min(picked.next_instant, std::max(first, lane.instant));
+    picked.lane = lane.instant < first ? &lane : picked.lane;
+    first = std::min(first, lane.instant);
   }
-  return picked != nullptr && picked->head != no_id && is_ready(picked->head) ? picked : nullptr;
+  if (picked.next_instant > first || picked.lane == nullptr) return picked;
+  for (Lane& lane : lanes)
+    if (lane.instant == first && first_of_unit(lane) < first_of_unit(*picked.lane)) picked.lane = &lane;
+  return picked;
 }
 
 bool SerialReplay::waits_for_stretch(TaskId task) const {
@@ -145,22 +155,17 @@ bool SerialReplay::waits_for_stretch(TaskId task) const {
 }
 
 void SerialReplay::go_on(RankIndex rank) {
-  Turn next;
-  while (Lane* const lane = pick(rank, next)) {
-    if (waits_for_stretch(lane->head)) break;
-    Place& place = places_[rank];
-    if (place.stands_at != lane->turn.first) leave_collective(rank);
-    const GroupId group = dag_.tasks[lane->head].group;
-    if (group == no_id) {
-      play_chain(*lane, next);
-      continue;
+  for (;;) {
+    const auto [lane, next_instant] = pick(rank);
+    if (lane == nullptr || !is_ready(*lane) || waits_for_stretch(lane->head)) break;
+    if (lane->group == no_id) {
+      leave_collective(rank);
+      play_chain(*lane, next_instant);
+    } else if (have_all_come_to(rank, lane->group)) {
+      play_collective(lane->group);
+    } else {
+      return;
     }
-    if (place.stands_at == no_id) {
-      place.stands_at = lane->turn.first;
-      come_[group] += members_on(rank, lane->turn.first);
-    }
-    if (come_[group] < dag_.members_of(group).size()) return;
-    play_collective(group);
   }
   leave_collective(rank);
 }
@@ -170,21 +175,38 @@ std::span<SerialReplay::Lane> SerialReplay::lanes_of(RankIndex rank) {
 }
 
 /// Of a collective that is ready: all of its members are at the heads of their streams.
-std::uint32_t SerialReplay::members_on(RankIndex rank, TaskId first) {
-  return static_cast<std::uint32_t>(std::ranges::count(lanes_of(rank), first, [](const Lane& lane) { return lane.turn.first; }));
+std::uint32_t SerialReplay::members_on(RankIndex rank, GroupId group) {
+  return static_cast<std::uint32_t>(std::ranges::count(lanes_of(rank), group, &Lane::group));
+}
+
+/// The rank comes to it.
+bool SerialReplay::have_all_come_to(RankIndex rank, GroupId group) {
+  const std::size_t members = dag_.members_of(group).size();
+  Place& place = places_[rank];
+  if (place.stands_at != group) {
+    leave_collective(rank);
+    if (members == 1) return true;
+    place.stands_at = group;
+    come_[group] += members_on(rank, group);
+  }
+  return come_[group] == members;
 }
 
 void SerialReplay::leave_collective(RankIndex rank) {
-  const TaskId first = std::exchange(places_[rank].stands_at, no_id);
-  if (first != no_id) come_[dag_.tasks[first].group] -= members_on(rank, first);
+  if (places_[rank].stands_at == no_id) return;
+  const GroupId group = std::exchange(places_[rank].stands_at, no_id);
+  come_[group] -= members_on(rank, group);
 }
 
-void SerialReplay::play_chain(Lane& lane, const Turn& next) {
-  TaskId task = lane.head;
-  play(task);
-  while (chains_.goes_on(task) && turn_of(task + 1) < next && !waits_for_stretch(task + 1)) play(++task);
-  if (!chains_.goes_on(task)) settle(task);
-  lane.head = task;
+/// Plays what is at the head, and as much more of its chain as starts before this instant.
+void SerialReplay::play_chain(Lane& lane, double until_instant) {
+  play(lane.head);
+  while (chains_.goes_on(lane.head)) {
+    move_on(lane);
+    if (lane.instant >= until_instant || waits_for_stretch(lane.head)) return;
+    play(lane.head);
+  }
+  settle(lane.head);
   move_on(lane);
 }
 
@@ -218,15 +240,16 @@ bool SerialReplay::play_first_of_all() {
   Lane* first = nullptr;
   for (RankIndex rank = 0; rank < dag_.ranks.size(); ++rank)
     for (Lane& lane : lanes_of(rank))
-      if (lane.head != no_id && is_ready(lane.head) && (first == nullptr || lane.turn < first->turn)) {
+      if (is_ready(lane) &&
+          (first == nullptr || std::pair(lane.instant, first_of_unit(lane)) < std::pair(first->instant, first_of_unit(*first)))) {
         first = &lane;
         of_first = rank;
       }
   if (first == nullptr) return false;
-  if (const GroupId group = dag_.tasks[first->head].group; group != no_id)
-    play_collective(group);
+  if (first->group != no_id)
+    play_collective(first->group);
   else
-    play_chain(*first, first->turn);
+    play_chain(*first, first->instant);
   queue(of_first);
   return true;
 }

@@ -43,23 +43,22 @@ class SerialReplay {
   std::optional<Seconds> last_end(const Timeline& timeline, const KernelTimes* alone);
 
  private:
-  /// Tasks of one instant go by the number of their units' first tasks.
-  struct Turn {
-    double instant = 0;
-    TaskId first = no_id;
-    auto operator<=>(const Turn&) const = default;
-  };
-  static constexpr Turn never = {std::numeric_limits<double>::infinity(), no_id};
+  static constexpr double never = std::numeric_limits<double>::infinity();
   /// A stream of a rank.
   struct Lane {
     std::uint32_t next = 0, end = 0;  ///< of `heads_`
     TaskId head = no_id;              ///< the first that was not replayed, or none
-    Turn turn = never;
+    GroupId group = no_id;            ///< of the head
+    double instant = never;           ///< of its turn
+  };
+  struct Picked {
+    Lane* lane = nullptr;         ///< whose turn it is
+    double next_instant = never;  ///< of what comes next on another lane
   };
   struct Place {
     std::uint32_t first_lane = 0;
     bool is_queued = false;
-    TaskId stands_at = no_id;  ///< the first task of a collective that others have not come to
+    GroupId stands_at = no_id;  ///< a collective that others have not come to
     Seconds free = 0;
   };
   /// A unit of a stretch that repeats itself.
@@ -93,17 +92,19 @@ class SerialReplay {
   void note_edges();
   void lay_lanes();
   std::span<Lane> lanes_of(RankIndex rank);
-  Turn turn_of(TaskId task) const;
+  void set_head(Lane& lane, TaskId head);
   void move_on(Lane& lane);
-  bool is_ready(TaskId task) const;
+  TaskId first_of_unit(const Lane& lane) const;
+  bool is_ready(const Lane& lane) const;
   bool waits_for_stretch(TaskId task) const;
   void queue(RankIndex rank);
   void queue_all();
-  Lane* pick(RankIndex rank, Turn& next);
+  Picked pick(RankIndex rank);
   void go_on(RankIndex rank);
-  std::uint32_t members_on(RankIndex rank, TaskId first);
+  bool have_all_come_to(RankIndex rank, GroupId group);
+  std::uint32_t members_on(RankIndex rank, GroupId group);
   void leave_collective(RankIndex rank);
-  void play_chain(Lane& lane, const Turn& next);
+  void play_chain(Lane& lane, double until_instant);
   void play_collective(GroupId group);
   void settle(TaskId task);
   bool play_first_of_all();
