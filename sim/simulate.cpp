@@ -29,8 +29,10 @@ SimulationRun simulate(const Dag& dag, Collectives collectives, const Speedup& s
   };
   ChildProcess child(work);  // before this process has threads
   const auto wait = [&] { run.peak_rss = child.wait(progress ? std::function<void()>(tell) : std::function<void()>()); };
-  do_beside(
-      wait, beside ? beside : [] {});
+  if (beside)
+    do_beside(wait, beside);
+  else
+    wait();
   if (progress) tell();
   run.timeline.start.assign(start.values().begin(), start.values().end());
   run.timeline.end.assign(end.values().begin(), end.values().end());

@@ -104,7 +104,7 @@ struct StepResult {
 
 /// Sums up what a timeline says of its DAG; for a DAG of several steps, returns the mean per step.
 StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, const RunFacts& facts);
-/// For whoever found the sums before: of the DAG and of this timeline, or of any that repeats nothing, as this one.
+/// For whoever found the sums before, whose replay is used up: of this timeline, or of any that repeats nothing, as this one.
 StepResult summarize(const Dag& dag, const Timeline& timeline, GraphSums& sums, DType precision, const RunFacts& facts);
 
 /// Returns the stable JSON form: SI units, one line per key.
