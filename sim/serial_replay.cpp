@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/base/fetch_ahead.h"
+#include "sim/host_issue.h"
 
 namespace tandem::sim {
 

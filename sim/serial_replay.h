@@ -11,7 +11,6 @@
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
 #include "sim/chains.h"
-#include "sim/host_issue.h"
 #include "sim/kernel_times.h"
 
 namespace tandem::sim {

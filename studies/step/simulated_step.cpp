@@ -14,6 +14,7 @@
 #include "sim/collective_cost.h"
 #include "sim/simulate.h"
 #include "studies/step/folded_time.h"
+#include "studies/step/graph_sums.h"
 #include "studies/step/jitter_times.h"
 #include "studies/step/relieved_flows.h"
 #include "studies/step/simulation_limits.h"

@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "studies/step/graph_sums.h"
+
 namespace tandem::studies {
 namespace {
 

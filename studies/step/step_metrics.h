@@ -7,9 +7,10 @@
 #include "runtime/analysis/traffic.h"
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
-#include "studies/step/graph_sums.h"
 
 namespace tandem::studies {
+
+struct GraphSums;
 
 /// What plans are compared by, beside times and memory. Per rank and step: the mean over all ranks of the world, and over the
 /// steps of the DAG.

@@ -5,6 +5,7 @@
 
 #include "runtime/base/parallel.h"
 #include "sim/bounds.h"
+#include "studies/step/graph_sums.h"
 
 namespace tandem::studies {
 namespace {
