@@ -108,7 +108,8 @@ ExitCode SimulateCommand::run(const Scenario& scenario, Outputs& outputs, const 
   SimulationOptions closely{.fold_tolerance = fold_tolerance,
                             .collectives = collectives,
                             .progress = &bar,
-                            .fold_time = no_fold.empty() && !shows_tasks};
+                            .fold_time = no_fold.empty() && !shows_tasks,
+                            .memory_over_time = !options.report.empty()};
   SimulatedStep step;
   BlameBeside blame;
   if (!options.report.empty()) closely.simulated = [&](const FreshStep& fresh) { blame.begin(scenario, fresh); };

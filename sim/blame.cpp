@@ -64,6 +64,7 @@ std::optional<Candidate> slowest_stage(const Dag& dag, const std::vector<Seconds
 
 std::vector<Speedup> blame_candidates(const Dag& dag, const Timeline& timeline, const BlameEffort& effort) {
   constexpr double least_share = 0.005;
+  const Seconds step = timeline.makespan();
   double ranks = 0;
   for (const Rank& rank : dag.ranks) ranks += rank.count;
   const TimeByThing sums = add_up(dag, timeline);
@@ -71,7 +72,7 @@ std::vector<Speedup> blame_candidates(const Dag& dag, const Timeline& timeline, 
   std::vector<Candidate> all;
   if (const auto stage = slowest_stage(dag, sums.compute, ranks, effort.factor)) all.push_back(*stage);
   for (std::size_t op = 0; op < op_kind_count; ++op) {
-    if (sums.kernels[op] > 0 && sums.kernels[op] >= least_share * timeline.makespan() * ranks)
+    if (sums.kernels[op] > 0 && sums.kernels[op] >= least_share * step * ranks)
       all.push_back({{static_cast<OpKind>(op), effort.factor}, sums.kernels[op]});
   }
   for (std::size_t axis = 0; axis < axis_count; ++axis) {
@@ -93,9 +94,10 @@ std::vector<Speedup> blame_candidates(const Dag& dag, const Timeline& timeline, 
 std::vector<Blame> blame(const Dag& dag, const Timeline& timeline, std::span<const Speedup> speedups,
                          std::span<const Seconds> makespans) {
   const double steps = dag.info.steps;
+  const Seconds without = timeline.makespan();
   std::vector<Blame> all;
   for (std::size_t i = 0; i < speedups.size(); ++i)
-    all.push_back({speedups[i], makespans[i] / steps, (timeline.makespan() - makespans[i]) / steps});
+    all.push_back({speedups[i], makespans[i] / steps, (without - makespans[i]) / steps});
   std::ranges::stable_sort(all, std::greater<>(), &Blame::gained);
   return all;
 }

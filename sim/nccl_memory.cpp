@@ -22,19 +22,20 @@ Bytes buffers_of(const Communicator& communicator, Architecture architecture) {
 
 }  // namespace
 
-Bytes nccl_memory(const Dag& dag, RankIndex rank) {
+Bytes nccl_memory(const Dag& dag, const ByRank& tasks, RankIndex rank) {
   const Architecture architecture = dag.devices[dag.ranks[rank].device].architecture;
   Bytes bytes = 0;
   // A folded rank may stand for both ends of a pair: it then sends and receives through one.
   std::vector<bool> seen(2 * dag.communicators.size());
-  for (const Task& task : dag.tasks) {
-    if (task.rank != rank || task.group == no_id) continue;
-    const CommunicatorId id = dag.groups[task.group].communicator;
-    const std::size_t end = 2 * std::size_t{id} + (task.op == OpKind::receive ? 1 : 0);
-    if (seen[end]) continue;
+  tasks.for_each(rank, [&](TaskId id) {
+    const Task& task = dag.tasks[id];
+    if (task.group == no_id) return;
+    const CommunicatorId over = dag.groups[task.group].communicator;
+    const std::size_t end = 2 * std::size_t{over} + (task.op == OpKind::receive ? 1 : 0);
+    if (seen[end]) return;
     seen[end] = true;
-    bytes += buffers_of(dag.communicators[id], architecture);
-  }
+    bytes += buffers_of(dag.communicators[over], architecture);
+  });
   return bytes;
 }
 

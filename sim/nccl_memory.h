@@ -1,5 +1,6 @@
 #pragma once
 
+#include "runtime/dag/by_rank.h"
 #include "runtime/dag/dag.h"
 
 namespace tandem::sim {
@@ -13,7 +14,7 @@ namespace tandem::sim {
 /// DeepEP, and of sends between members of a larger communicator, which are counted as a communicator of the two for each
 /// direction.
 ///
-/// On an unknown architecture nothing is known, and nothing is taken.
-Bytes nccl_memory(const Dag& dag, RankIndex rank);
+/// On an unknown architecture nothing is known, and nothing is taken. `tasks`: the DAG's.
+Bytes nccl_memory(const Dag& dag, const ByRank& tasks, RankIndex rank);
 
 }  // namespace tandem::sim

@@ -9,7 +9,7 @@
 
 #include "runtime/analysis/framework_memory.h"
 #include "runtime/analysis/graph_memory.h"
-#include "runtime/analysis/memory.h"
+#include "runtime/analysis/memory_origins.h"
 #include "runtime/analysis/optimizer_updates.h"
 #include "runtime/analysis/repeated_changes.h"
 
@@ -122,12 +122,14 @@ void for_each_weight(const Dag& dag, const Weights& weights, const Update& updat
   if (left > 0) add(left);  // padding, or a slice whose weights are not known
 }
 
-/// `all`: the updates of all ranks. `inputs`: as `inputs_that_stand_for` has them.
-Kept kept_on(const Dag& dag, const ByRank& tasks, const ByRank& buffers, const std::vector<OptimizerUpdate>& all,
-             const std::vector<std::int64_t>& inputs, const FrameworkMemory& held, const Timeline& timeline, RankIndex rank) {
+Kept kept_on(const MemoryChanges& changes, RankIndex rank) {
+  const Dag& dag = changes.dag();
+  const ByRank &tasks = changes.origins().tasks, &buffers = changes.origins().buffers;
+  const std::vector<std::int64_t>& inputs = changes.inputs();
+  const FrameworkMemory& held = changes.origins().framework[rank];
   Kept kept;
   const bool moves = dag.software.moves_weights;
-  const std::vector<Update> updates = updates_on(all, rank);
+  const std::vector<Update> updates = updates_on(changes.origins().updates, rank);
   std::vector<bool> is_state(buffers.count(rank));
   for (const Update& update : updates) {
     for (const BufferId state : update.states) is_state[buffers.place(rank, dag.buffers[state].base)] = true;
@@ -135,7 +137,7 @@ Kept kept_on(const Dag& dag, const ByRank& tasks, const ByRank& buffers, const s
   }
   std::vector<Bytes> of_period;  // inputs in their order, that come once more for each period
   const auto repeat_period = [&] {
-    for (std::int64_t i = 0; i < timeline.repeat.times; ++i)
+    for (std::int64_t i = 0; i < changes.timeline().repeat.times; ++i)
       kept.from_the_start.insert(kept.from_the_start.end(), of_period.begin(), of_period.end());
     of_period.clear();
   };
@@ -289,27 +291,19 @@ GraphBlocks blocks_of_graphs(const std::vector<MemoryChange>& of_rank, bool expa
 
 }  // namespace
 
-AllocatorReplay::AllocatorReplay(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes)
-    : dag_(dag),
-      timeline_(timeline),
-      changes_(changes),
-      updates_(optimizer_updates(dag)),
-      inputs_(inputs_that_stand_for(dag, timeline)),
-      placeholders_(lasting_placeholders(dag)),
-      held_(framework_memory(dag, placeholders_)) {}
-
 std::optional<AllocatorUse> AllocatorReplay::of(RankIndex rank, std::vector<MemoryChange> of_rank,
                                                 const CachingAllocator::Settings& settings) const {
+  const Timeline& timeline = changes_.timeline();
   const GraphBlocks graphs = blocks_of_graphs(of_rank, settings.expandable_segments);
   std::optional<std::vector<MemoryChange>> changes =
-      changes_of_whole_step(dag_, timeline_, changes_in(MemoryHome::allocator, std::move(of_rank)), rank);
+      changes_of_whole_step(changes_.dag(), timeline, changes_in(MemoryHome::allocator, std::move(of_rank)), rank);
   if (!changes) return {};
   const std::vector<Event> events = events_of(*changes);
-  const std::vector<Placeholder>& placeholders = placeholders_[rank];
+  const std::vector<Placeholder>& placeholders = changes_.origins().placeholders[rank];
   std::vector<Event> of_first_step;  // where it differs
-  if (!placeholders.empty()) of_first_step = events_of(with_placeholders(timeline_, placeholders, *std::move(changes)));
+  if (!placeholders.empty()) of_first_step = events_of(with_placeholders(timeline, placeholders, *std::move(changes)));
   changes.reset();
-  const Kept kept = kept_on(dag_, changes_.tasks(), changes_.buffers(), updates_, inputs_, held_[rank], timeline_, rank);
+  const Kept kept = kept_on(changes_, rank);
   CachingAllocator allocator(settings);
   std::vector<CachingAllocator::Handle> moved;
   for (const Bytes bytes : kept.moved) moved.push_back(allocator.allocate(bytes));

@@ -4,12 +4,7 @@
 #include <vector>
 
 #include "runtime/analysis/caching_allocator.h"
-#include "runtime/analysis/framework_memory.h"
 #include "runtime/analysis/memory_changes.h"
-#include "runtime/analysis/optimizer_updates.h"
-#include "runtime/dag/by_rank.h"
-#include "runtime/dag/dag.h"
-#include "runtime/dag/timeline.h"
 
 namespace tandem {
 
@@ -35,8 +30,8 @@ struct AllocatorUse {
 /// allocated, though PyTorch does not count what no tensor has at the moment.
 class AllocatorReplay {
  public:
-  /// `changes`: the timeline's. All must outlive this. Several threads may ask it.
-  AllocatorReplay(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes);
+  /// `changes` must outlive this. Several threads may ask it.
+  explicit AllocatorReplay(const MemoryChanges& changes) : changes_(changes) {}
 
   std::optional<AllocatorUse> of(RankIndex rank, const CachingAllocator::Settings& settings = {}) const {
     return of(rank, changes_[rank], settings);
@@ -46,14 +41,7 @@ class AllocatorReplay {
                                  const CachingAllocator::Settings& settings) const;
 
  private:
-  const Dag& dag_;
-  const Timeline& timeline_;
   const MemoryChanges& changes_;
-  // Of all ranks.
-  std::vector<OptimizerUpdate> updates_;
-  std::vector<std::int64_t> inputs_;
-  std::vector<std::vector<Placeholder>> placeholders_;
-  std::vector<FrameworkMemory> held_;
 };
 
 }  // namespace tandem

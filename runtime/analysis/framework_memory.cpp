@@ -71,8 +71,6 @@ std::vector<std::vector<Placeholder>> lasting_placeholders(const Dag& dag) {
   return placeholders;
 }
 
-std::vector<FrameworkMemory> framework_memory(const Dag& dag) { return framework_memory(dag, lasting_placeholders(dag)); }
-
 std::vector<FrameworkMemory> framework_memory(const Dag& dag, const std::vector<std::vector<Placeholder>>& placeholders) {
   std::vector<FrameworkMemory> memory(dag.ranks.size());
   for (RankIndex rank = 0; rank < memory.size(); ++rank) {

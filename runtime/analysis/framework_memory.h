@@ -28,7 +28,6 @@ std::vector<std::vector<Placeholder>> lasting_placeholders(const Dag& dag);
 
 /// By rank of the DAG. `placeholders`: its lasting ones.
 std::vector<FrameworkMemory> framework_memory(const Dag& dag, const std::vector<std::vector<Placeholder>>& placeholders);
-std::vector<FrameworkMemory> framework_memory(const Dag& dag);
 
 /// The bytes of the placeholder that the task takes while it runs: that of a weight outside of all layers, such as the LM head's,
 /// which Megatron-LM's own product makes anew each time. 0 for other tasks.

@@ -1,8 +1,7 @@
 #include "runtime/analysis/memory.h"
 
-#include <cmath>
-
 #include "runtime/analysis/graph_memory.h"
+#include "runtime/analysis/memory_origins.h"
 #include "runtime/base/parallel.h"
 
 namespace tandem {
@@ -28,29 +27,13 @@ void find_peak(const Timeline& timeline, const std::vector<MemoryChange>& change
 
 }  // namespace
 
-std::vector<std::int64_t> inputs_that_stand_for(const Dag& dag, const Timeline& timeline) {
-  if (timeline.repeat.times == 0) return {};
-  std::vector<std::int64_t> inputs(dag.buffers.size(), 0);
-  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
-    for (const Operand& operand : dag.operands_of(id)) {
-      const BufferId base = dag.buffers[operand.buffer].base;
-      if (inputs[base] == 0) inputs[base] = dag.buffers[base].kind == BufferKind::input ? std::llround(timeline.times(id)) : 1;
-    }
-  }
-  return inputs;
-}
-
-MemoryUses::MemoryUses(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes)
-    : dag_(dag),
-      timeline_(timeline),
-      changes_(changes),
-      held_(framework_memory(dag)),
-      inputs_(inputs_that_stand_for(dag, timeline)) {}
-
 MemoryUse MemoryUses::that_stays(RankIndex rank) const {
-  MemoryUse use{.rank = rank, .inputs = held_[rank].bytes(), .framework = held_[rank].bytes()};
-  changes_.buffers().for_each(rank, [&](BufferId id) {
-    const Buffer& buffer = dag_.buffers[id];
+  const Dag& dag = changes_.dag();
+  const std::vector<std::int64_t>& inputs = changes_.inputs();
+  const FrameworkMemory& framework = changes_.origins().framework[rank];
+  MemoryUse use{.rank = rank, .inputs = framework.bytes(), .framework = framework.bytes()};
+  changes_.origins().buffers.for_each(rank, [&](BufferId id) {
+    const Buffer& buffer = dag.buffers[id];
     if (buffer.base != id) return;
     switch (buffer.kind) {
       case BufferKind::parameter:
@@ -63,7 +46,7 @@ MemoryUse MemoryUses::that_stays(RankIndex rank) const {
         use.optimizer += buffer.bytes();
         break;
       case BufferKind::input:
-        use.inputs += (inputs_.empty() ? 1 : inputs_[id]) * buffer.bytes();
+        use.inputs += (inputs.empty() ? 1 : inputs[id]) * buffer.bytes();
         break;
       case BufferKind::host:
         use.host += buffer.bytes();
@@ -78,13 +61,13 @@ MemoryUse MemoryUses::that_stays(RankIndex rank) const {
 
 MemoryUse MemoryUses::of(RankIndex rank, const std::vector<MemoryChange>& changes) const {
   MemoryUse use = that_stays(rank);
-  find_peak(timeline_, changes, use);
+  find_peak(changes_.timeline(), changes, use);
   return use;
 }
 
 std::vector<MemoryUse> memory_use(const Dag& dag, const Timeline& timeline) {
   const MemoryChanges changes(dag, timeline);
-  const MemoryUses use(dag, timeline, changes);
+  const MemoryUses use(changes);
   std::vector<MemoryUse> of_rank(dag.ranks.size());
   in_parallel(of_rank.size(), [&](std::size_t rank) { of_rank[rank] = use.of(static_cast<RankIndex>(rank)); });
   return of_rank;

@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include "runtime/analysis/framework_memory.h"
 #include "runtime/analysis/memory_changes.h"
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
@@ -36,26 +35,18 @@ std::vector<MemoryUse> memory_use(const Dag& dag, const Timeline& timeline);
 /// The use of one rank at a time: several threads may ask, each of some of the ranks.
 class MemoryUses {
  public:
-  /// `changes`: the timeline's. All must outlive this.
-  MemoryUses(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes);
+  /// `changes` must outlive this.
+  explicit MemoryUses(const MemoryChanges& changes) : changes_(changes) {}
   MemoryUse of(RankIndex rank) const { return of(rank, changes_[rank]); }
   /// Where the rank's changes are known already.
   MemoryUse of(RankIndex rank, const std::vector<MemoryChange>& changes) const;
 
  private:
-  const Dag& dag_;
-  const Timeline& timeline_;
   const MemoryChanges& changes_;
-  std::vector<FrameworkMemory> held_;  ///< by rank
-  std::vector<std::int64_t> inputs_;
 
   /// Returns the use of what lives for the whole step.
   MemoryUse that_stays(RankIndex rank) const;
 };
-
-/// Returns how many inputs of the step each buffer stands for: as many as the first task that reads it, and 1 where it is none.
-/// Empty where nothing of the timeline repeats itself.
-std::vector<std::int64_t> inputs_that_stand_for(const Dag& dag, const Timeline& timeline);
 
 /// Of each pipeline stage the rank of the DAG whose peak is highest; no_id for a stage without ranks.
 std::vector<RankIndex> fullest_ranks(const Dag& dag, const std::vector<MemoryUse>& by_rank);

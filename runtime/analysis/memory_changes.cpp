@@ -2,16 +2,15 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <span>
 #include <tuple>
 #include <utility>
 
-#include "runtime/analysis/captured_tasks.h"
-#include "runtime/analysis/framework_memory.h"
 #include "runtime/analysis/graph_memory.h"
+#include "runtime/analysis/memory_origins.h"
 #include "runtime/base/radix_sort.h"
 
 namespace tandem {
@@ -29,19 +28,6 @@ BufferId largest_operand(const Dag& dag, TaskId id) {
     if (elements > most) std::tie(largest, most) = std::pair{operand.buffer, elements};
   }
   return largest;
-}
-
-/// By kernel, the bytes per element of its largest operand that a framework holds beside it; none where another kernel does its
-/// work.
-std::vector<std::optional<double>> held_beside(const Dag& dag) {
-  std::vector<std::optional<double>> held;
-  for (const TaskId first : dag.kernels.first) {
-    const Task& task = dag.tasks[first];
-    held.push_back(is_fused(dag.attributes[task.attributes])
-                       ? std::nullopt
-                       : std::optional(dag.software.beside(task.op, pass_of(task.phase)).holds));
-  }
-  return held;
 }
 
 /// Bytes that are allocated at one date and freed at another.
@@ -113,84 +99,89 @@ std::vector<MemoryChange> in_order(const std::vector<Allocation>& allocations, S
       std::move(keys), allocations, [](const Wide& key) { return key.first; }, [](const Wide& key) { return key.second; });
 }
 
-}  // namespace
-
-/// What changes come from.
-class MemoryChanges::Origins {
+/// Makes the allocations of one rank.
+class Allocations {
  public:
-  Origins(const Dag& dag, const Timeline& timeline)
-      : dag_(dag),
-        timeline_(timeline),
-        last_end_(timeline.last_end()),
-        tasks_(ByRank::tasks(dag)),
-        buffers_(ByRank::buffers(dag)),
-        captured_(captured_tasks(dag)),
-        held_by_kernel_(held_beside(dag)),
-        anything_is_held_(std::ranges::any_of(held_by_kernel_, [](const auto& held) { return held.value_or(0) > 0; })) {}
+  Allocations(const Dag& dag, const Timeline& timeline, const MemoryOrigins& origins)
+      : dag_(dag), timeline_(timeline), origins_(origins) {}
 
-  std::vector<Allocation> of(RankIndex rank) const {
-    const GraphBuffers graphs = graph_buffers(dag_, timeline_, captured_, tasks_, buffers_, rank);
-    std::vector<Allocation> all;
-    all.reserve(graphs.lives.size());
+  std::vector<Allocation> of(RankIndex rank) {
+    const ByRank &tasks = origins_.tasks, &buffers = origins_.buffers;
+    const GraphBuffers graphs = graph_buffers(dag_, timeline_, origins_.captured, tasks, buffers, rank);
+    all_.reserve(graphs.lives.size());
     for (std::size_t place = 0; place < graphs.lives.size(); ++place) {
-      const BufferId id = buffers_.id(rank, place);
+      const BufferId id = buffers.id(rank, place);
       const Lifetime& life = graphs.lives[place];
-      if (comes_and_goes(dag_, id) && life.end >= 0) add(id, life, graphs.home_of(place), all);
+      if (comes_and_goes(dag_, id) && life.end >= 0) add(id, life, graphs.home_of(place));
     }
     for (const GraphBuffers::Copy& copy : graphs.copies)
-      if (copy.life.end >= 0) add(copy.of, copy.life, copy.home, all);
-    if (anything_is_held_ || dag_.software.placeholder_gradients)
-      tasks_.for_each(rank, [&](TaskId id) { add_what_frameworks_hold(id, all); });
-    return all;
+      if (copy.life.end >= 0) add(copy.of, copy.life, copy.home);
+    if (origins_.anything_is_held || dag_.software.placeholder_gradients)
+      tasks.for_each(rank, [&](TaskId id) { add_what_frameworks_hold(id); });
+    return std::move(all_);
   }
-
-  const ByRank& tasks() const { return tasks_; }
-  const ByRank& buffers() const { return buffers_; }
-  Seconds last_end() const { return last_end_; }
 
  private:
   const Dag& dag_;
   const Timeline& timeline_;
-  const Seconds last_end_;
-  const ByRank tasks_, buffers_;
-  const CapturedTasks captured_;
-  const std::vector<std::optional<double>> held_by_kernel_;
-  const bool anything_is_held_;
+  const MemoryOrigins& origins_;
+  std::vector<Allocation> all_;
 
-  void add(BufferId id, const Lifetime& life, MemoryHome home, std::vector<Allocation>& all) const {
+  void add(BufferId id, const Lifetime& life, MemoryHome home) {
     const Buffer& buffer = dag_.buffers[id];
-    all.push_back({life, buffer.bytes(), id, buffer.kind == BufferKind::activation, home});
+    all_.push_back({life, buffer.bytes(), id, buffer.kind == BufferKind::activation, home});
   }
 
-  void add_what_frameworks_hold(TaskId id, std::vector<Allocation>& all) const {
+  void add_what_frameworks_hold(TaskId id) {
     const KernelId kernel = dag_.kernels.of_task[id];
-    if (kernel == no_id || !held_by_kernel_[kernel]) return;
+    if (kernel == no_id || !origins_.held_by_kernel[kernel]) return;
     const Bytes placeholder = passing_placeholder(dag_, id);
-    if (*held_by_kernel_[kernel] == 0 && placeholder == 0) return;
+    if (*origins_.held_by_kernel[kernel] == 0 && placeholder == 0) return;
     const BufferId largest = largest_operand(dag_, id);
     const auto elements = static_cast<double>(dag_.buffers[largest].shape.elements());
-    const MemoryHome home = captured_.of(id) == no_id ? MemoryHome::allocator : MemoryHome::graph_pool;
+    const MemoryHome home = origins_.captured.of(id) == no_id ? MemoryHome::allocator : MemoryHome::graph_pool;
     const auto add_bytes = [&](Bytes bytes) {
-      all.push_back({{timeline_.start[id], timeline_.end[id]}, bytes, dag_.buffers[largest].base, true, home});
+      all_.push_back({{timeline_.start[id], timeline_.end[id]}, bytes, dag_.buffers[largest].base, true, home});
     };
     if (placeholder > 0) add_bytes(placeholder);
     // Tensors of fp32 at most, each for itself.
     constexpr double widest = 4;
-    for (double held = *held_by_kernel_[kernel]; held > 0; held -= widest)
+    for (double held = *origins_.held_by_kernel[kernel]; held > 0; held -= widest)
       add_bytes(static_cast<Bytes>(std::min(held, widest) * elements));
   }
 };
 
-MemoryChanges::MemoryChanges(const Dag& dag, const Timeline& timeline)
-    : origins_(std::make_unique<const Origins>(dag, timeline)) {}
-MemoryChanges::~MemoryChanges() = default;
-MemoryChanges::MemoryChanges(MemoryChanges&&) noexcept = default;
-
-std::vector<MemoryChange> MemoryChanges::operator[](RankIndex rank) const {
-  return in_order(origins_->of(rank), origins_->last_end());
+std::vector<std::int64_t> inputs_that_stand_for(const Dag& dag, const Timeline& timeline) {
+  if (timeline.repeat.times == 0) return {};
+  std::vector<std::int64_t> inputs(dag.buffers.size(), 0);
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    for (const Operand& operand : dag.operands_of(id)) {
+      const BufferId base = dag.buffers[operand.buffer].base;
+      if (inputs[base] == 0) inputs[base] = dag.buffers[base].kind == BufferKind::input ? std::llround(timeline.times(id)) : 1;
+    }
+  }
+  return inputs;
 }
 
-const ByRank& MemoryChanges::tasks() const { return origins_->tasks(); }
-const ByRank& MemoryChanges::buffers() const { return origins_->buffers(); }
+}  // namespace
+
+MemoryChanges::MemoryChanges(const Dag& dag, const Timeline& timeline, std::unique_ptr<const MemoryOrigins> own,
+                             const MemoryOrigins* origins)
+    : dag_(dag),
+      timeline_(timeline),
+      own_(std::move(own)),
+      origins_(own_ ? *own_ : *origins),
+      last_end_(timeline.last_end()),
+      inputs_(inputs_that_stand_for(dag, timeline)) {}
+
+MemoryChanges::MemoryChanges(const Dag& dag, const Timeline& timeline, const MemoryOrigins& origins)
+    : MemoryChanges(dag, timeline, nullptr, &origins) {}
+MemoryChanges::MemoryChanges(const Dag& dag, const Timeline& timeline)
+    : MemoryChanges(dag, timeline, std::make_unique<const MemoryOrigins>(dag), nullptr) {}
+MemoryChanges::~MemoryChanges() = default;
+
+std::vector<MemoryChange> MemoryChanges::operator[](RankIndex rank) const {
+  return in_order(Allocations(dag_, timeline_, origins_).of(rank), last_end_);
+}
 
 }  // namespace tandem

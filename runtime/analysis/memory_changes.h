@@ -3,11 +3,12 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/dag/by_rank.h"
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
 
 namespace tandem {
+
+struct MemoryOrigins;
 
 /// Where bytes are allocated.
 enum class MemoryHome : std::uint8_t {
@@ -32,21 +33,32 @@ struct MemoryChange {
 /// a good part of what a large step takes. Several threads may ask.
 class MemoryChanges {
  public:
-  /// Both must outlive this.
+  /// All must outlive this. `origins`: the DAG's.
+  MemoryChanges(const Dag& dag, const Timeline& timeline, const MemoryOrigins& origins);
+  /// For whoever has not found the origins.
   MemoryChanges(const Dag& dag, const Timeline& timeline);
   ~MemoryChanges();
-  MemoryChanges(MemoryChanges&&) noexcept;
 
   /// Returns the changes in time's order. At one instant frees come first, as they make room for what is allocated then, and the
   /// largest allocation comes last.
   std::vector<MemoryChange> operator[](RankIndex rank) const;
 
-  const ByRank& tasks() const;
-  const ByRank& buffers() const;
+  const Dag& dag() const { return dag_; }
+  const Timeline& timeline() const { return timeline_; }
+  const MemoryOrigins& origins() const { return origins_; }
+  /// Returns how many inputs of the step each buffer stands for: as many as the first task that reads it, and 1 where it is none.
+  /// Empty where nothing of the timeline repeats itself.
+  const std::vector<std::int64_t>& inputs() const { return inputs_; }
 
  private:
-  class Origins;
-  std::unique_ptr<const Origins> origins_;
+  const Dag& dag_;
+  const Timeline& timeline_;
+  const std::unique_ptr<const MemoryOrigins> own_;  ///< null where others have found them
+  const MemoryOrigins& origins_;
+  const Seconds last_end_;
+  const std::vector<std::int64_t> inputs_;
+
+  MemoryChanges(const Dag& dag, const Timeline& timeline, std::unique_ptr<const MemoryOrigins> own, const MemoryOrigins* origins);
 };
 
 }  // namespace tandem

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <iterator>
 #include <map>
+#include <utility>
 
 #include "runtime/analysis/graph_memory.h"
-#include "runtime/analysis/memory_changes.h"
+#include "runtime/analysis/memory_origins.h"
 #include "runtime/base/parallel.h"
 
 namespace tandem {
@@ -49,30 +52,33 @@ struct Touched {
   TaskId writer = no_id;  ///< wrote it first; the first to touch it where none writes
 };
 
-std::vector<Touched> touched_by_buffer(const Dag& dag, const Timeline& timeline) {
-  std::vector<Touched> touched(dag.buffers.size());
-  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+/// By place of a buffer of the rank (by_rank.h).
+std::vector<Touched> touched_on(const MemoryChanges& changes, RankIndex rank) {
+  const Dag& dag = changes.dag();
+  const Timeline& timeline = changes.timeline();
+  const ByRank &tasks = changes.origins().tasks, &buffers = changes.origins().buffers;
+  std::vector<Touched> touched(buffers.count(rank));
+  tasks.for_each(rank, [&](TaskId id) {
     for (const Operand& operand : dag.operands_of(id)) {
-      Touched& buffer = touched[dag.buffers[operand.buffer].base];
+      Touched& buffer = touched[buffers.place(rank, dag.buffers[operand.buffer].base)];
       if (buffer.first == no_id || timeline.start[id] < timeline.start[buffer.first]) buffer.first = id;
       if (buffer.writer == no_id && operand.access() != Access::read) buffer.writer = id;
     }
-  }
+  });
   for (Touched& buffer : touched) {
     if (buffer.writer == no_id) buffer.writer = buffer.first;
   }
   return touched;
 }
 
-/// `until_peak`: all changes up to the peak, so that what was freed cancels out.
-std::vector<MemoryHolder> largest_of(const Dag& dag, std::span<const MemoryChange> until_peak,
-                                     const std::vector<Touched>& touched, const MemoryUse& use, std::size_t most) {
-  std::map<std::string, Bytes> bytes{
+/// `bytes`: by name of the DAG, what was alive and first written by tasks of that name.
+std::vector<MemoryHolder> largest_of(const Dag& dag, const std::vector<Bytes>& bytes, const MemoryUse& use, std::size_t most) {
+  std::map<std::string, Bytes> by_name{
       {"framework", use.framework}, {"inputs", use.inputs - use.framework}, {"CUDA graphs", use.graphs()}};
-  for (const MemoryChange& change : until_peak)
-    bytes[std::string(dag.name_of_task(touched[change.buffer].writer))] += change.bytes;
+  for (std::size_t name = 0; name < bytes.size(); ++name)
+    if (bytes[name] != 0) by_name[dag.names[name]] += bytes[name];
   std::vector<MemoryHolder> holders;
-  for (const auto& [name, held] : bytes) {
+  for (const auto& [name, held] : by_name) {
     if (held > 0) holders.push_back({name, held});
   }
   std::ranges::stable_sort(holders, std::greater<>(), &MemoryHolder::bytes);
@@ -82,22 +88,34 @@ std::vector<MemoryHolder> largest_of(const Dag& dag, std::span<const MemoryChang
 
 }  // namespace
 
+MemoryOverTime MemoriesOverTime::of(const MemoryUse& use, std::vector<MemoryChange> of_rank) const {
+  const Dag& dag = changes_.dag();
+  const ByRank& buffers = changes_.origins().buffers;
+  const std::vector<Touched> touched = touched_on(changes_, use.rank);
+  const auto told_by = [&](const MemoryChange& change) -> const Touched& {
+    return touched[buffers.place(use.rank, change.buffer)];
+  };
+  const std::vector<MemoryChange> changes = changes_in(MemoryHome::allocator, std::move(of_rank));
+  const auto after_peak = std::ranges::upper_bound(changes, use.peak_at, {}, &MemoryChange::at);
+  std::vector<Bytes> alive(dag.names.size(), 0);  // at the peak, by name: what was freed before cancels out
+  for (auto change = changes.begin(); change != after_peak; ++change)
+    alive[dag.tasks[told_by(*change).writer].name] += change->bytes;
+  return {.use = use,
+          .peak_task = after_peak == changes.begin() ? no_id : told_by(*std::prev(after_peak)).first,
+          .points = thinned(points_of(changes, use), detail_.points),
+          .largest = largest_of(dag, alive, use, detail_.holders)};
+}
+
 std::vector<MemoryOverTime> memory_over_time(const Dag& dag, const Timeline& timeline, const std::vector<RankIndex>& ranks,
                                              const MemoryDetail& detail) {
-  const MemoryChanges all(dag, timeline);
-  const MemoryUses uses(dag, timeline, all);
-  const std::vector<Touched> touched = touched_by_buffer(dag, timeline);
+  const MemoryChanges changes(dag, timeline);
+  const MemoryUses uses(changes);
+  const MemoriesOverTime over_time(changes, detail);
   std::vector<MemoryOverTime> memories(ranks.size());
   in_parallel(ranks.size(), [&](std::size_t i) {
-    std::vector<MemoryChange> changes = all[ranks[i]];
-    const MemoryUse use = uses.of(ranks[i], changes);
-    changes = changes_in(MemoryHome::allocator, std::move(changes));
-    const auto after_peak = std::ranges::upper_bound(changes, use.peak_at, {}, &MemoryChange::at);
-    const std::span<const MemoryChange> until_peak(changes.begin(), after_peak);
-    memories[i] = {.use = use,
-                   .peak_task = until_peak.empty() ? no_id : touched[until_peak.back().buffer].first,
-                   .points = thinned(points_of(changes, use), detail.points),
-                   .largest = largest_of(dag, until_peak, touched, use, detail.holders)};
+    std::vector<MemoryChange> of_rank = changes[ranks[i]];
+    const MemoryUse use = uses.of(ranks[i], of_rank);
+    memories[i] = over_time.of(use, std::move(of_rank));
   });
   return memories;
 }

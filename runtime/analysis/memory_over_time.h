@@ -40,8 +40,21 @@ struct MemoryDetail {
   std::size_t holders = 8;   ///< at most
 };
 
-/// Returns the memory of some ranks of the DAG over time. Where a rank's memory changes more often than there are points, the
-/// step is cut into bins of equal time, and the fullest and the last moment of each bin remain.
+/// Tells the memory over time of one rank at a time: several threads may ask. Where a rank's memory changes more often than there
+/// are points, the step is cut into bins of equal time, and the fullest and the last moment of each bin remain.
+class MemoriesOverTime {
+ public:
+  /// `changes` must outlive this.
+  explicit MemoriesOverTime(const MemoryChanges& changes, const MemoryDetail& detail = {}) : changes_(changes), detail_(detail) {}
+  /// `of_rank`: the changes of the rank that `use` is of.
+  MemoryOverTime of(const MemoryUse& use, std::vector<MemoryChange> of_rank) const;
+
+ private:
+  const MemoryChanges& changes_;
+  const MemoryDetail detail_;
+};
+
+/// Returns the memory of some ranks of the DAG over time.
 std::vector<MemoryOverTime> memory_over_time(const Dag& dag, const Timeline& timeline, const std::vector<RankIndex>& ranks,
                                              const MemoryDetail& detail = {});
 

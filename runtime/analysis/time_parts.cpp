@@ -1,12 +1,10 @@
 #include "runtime/analysis/time_parts.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <numeric>
-#include <utility>
 #include <vector>
 
-#include "runtime/base/radix_sort.h"
+#include "runtime/analysis/awaited.h"
 
 namespace tandem {
 namespace {
@@ -14,28 +12,6 @@ namespace {
 std::size_t exposed_axis(const Task& task) {
   return static_cast<std::size_t>(task.stream == Stream::host ? Axis::host : task.axis);
 }
-
-/// What tasks wait for that may be exposed on their ranks: communications, and what the host computes. Few edges are of these.
-class Awaited {
- public:
-  explicit Awaited(const Dag& dag) {
-    for (TaskId id = 0; id < dag.tasks.size(); ++id) {
-      const Task& task = dag.tasks[id];
-      if (!is_communication(task.op) && task.stream != Stream::host) continue;
-      for (const TaskId after : dag.graph.successors(id))
-        if (dag.tasks[after].rank == task.rank) edges_.emplace_back(after, id);
-    }
-    // Those to one task stay in the order of where they come from.
-    radix_sort(edges_, [](const Edge& edge) { return std::uint64_t{edge.first}; });
-  }
-
-  /// Returns the edges to a task, by where they come from.
-  auto by(TaskId id) const { return std::ranges::equal_range(edges_, id, {}, &Edge::first); }
-
- private:
-  using Edge = std::pair<TaskId, TaskId>;  ///< the one that waits, and what it waits for
-  std::vector<Edge> edges_;
-};
 
 class RankAccount {
  public:
@@ -92,8 +68,9 @@ void TimeParts::add(const TimeParts& other, double times) {
   for (std::size_t axis = 0; axis < axis_count; ++axis) exposed[axis] += times * other.exposed[axis];
 }
 
-std::vector<TimeParts> time_parts(const Dag& dag, const Timeline& timeline) {
-  const Awaited awaited(dag);
+std::vector<TimeParts> time_parts(const Dag& dag, const Timeline& timeline) { return time_parts(dag, timeline, Awaited(dag)); }
+
+std::vector<TimeParts> time_parts(const Dag& dag, const Timeline& timeline, const Awaited& awaited) {
   std::vector<RankAccount> accounts(dag.ranks.size(), RankAccount(dag, timeline, awaited));
   std::vector<Seconds> busy_until(dag.ranks.size(), 0);
   std::vector<TaskId> last_to_end(dag.ranks.size(), no_id);

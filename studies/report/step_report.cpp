@@ -31,13 +31,9 @@ std::vector<double> to_thousandths(const std::vector<double>& shares) {
   return rounded;
 }
 
-/// `by_stage`: the use of the fullest ranks.
-Json memory_json(const Dag& dag, const Timeline& timeline, const std::vector<MemoryUse>& by_stage) {
+Json memory_json(const Dag& dag, const std::vector<MemoryOverTime>& memories) {
   Json stages = Json::array();
-  std::vector<RankIndex> ranks;
-  for (const MemoryUse& use : by_stage)
-    if (use.rank != no_id) ranks.push_back(use.rank);
-  for (const MemoryOverTime& memory : memory_over_time(dag, timeline, ranks)) {
+  for (const MemoryOverTime& memory : memories) {
     std::vector<Seconds> at;
     std::vector<Bytes> activations, buffers;
     for (const MemoryPoint& point : memory.points) {
@@ -110,12 +106,18 @@ Json blame_json(const std::vector<sim::Blame>& blame) {
   return list;
 }
 
+std::vector<MemoryOverTime> memory_of_stages(const Dag& dag, const Timeline& timeline, const StepResult& result) {
+  std::vector<RankIndex> ranks;
+  for (const MemoryUse& use : result.stages)
+    if (use.rank != no_id) ranks.push_back(use.rank);
+  return memory_over_time(dag, timeline, ranks);
+}
+
 Json no_timeline() { return timeline_json(Dag(), Timeline(), {}, {}); }
 
-}  // namespace
-
-Json step_report(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result,
-                 const std::string& command) {
+/// `memory`: of the fullest rank of each stage.
+Json report_of(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result,
+               const std::vector<MemoryOverTime>& memory, const std::string& command) {
   const std::vector<RankIndex> drawn = drawn_ranks(dag, timeline);
   Json of_mesh, of_timeline, of_memory, of_links, of_path;
   // What takes longest comes first.
@@ -125,7 +127,7 @@ Json step_report(const Scenario& scenario, const Dag& dag, const Timeline& timel
         of_timeline = timeline_json(dag, timeline, drawn, [&](TaskId id) { return std::string(bottlenecks.of(id)); });
       },
       [&] { of_mesh = mesh_json(scenario); },
-      [&] { of_memory = memory_json(dag, timeline, result.stages); },
+      [&] { of_memory = memory_json(dag, memory); },
       [&] { of_path = path_json(dag, timeline, drawn); },
       [&] { of_links = links_json(dag, timeline); },
   };
@@ -142,15 +144,21 @@ Json step_report(const Scenario& scenario, const Dag& dag, const Timeline& timel
   return report;
 }
 
+}  // namespace
+
+Json step_report(const Scenario& scenario, const SimulatedStep& step, const std::string& command) {
+  return report_of(scenario, step.dag, step.timeline, step.result, step.memory, command);
+}
+
 std::string simulated_page(const Scenario& scenario, const SimulatedStep& step, BlameBeside& blame, const std::string& command) {
-  Json report = step_report(scenario, step.dag, step.timeline, step.result, command);
+  Json report = step_report(scenario, step, command);
   report["blame"] = blame_json(blame.found());
   return report_page(report);
 }
 
 std::string executed_page(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result,
                           const std::string& command) {
-  return report_page(step_report(scenario, dag, timeline, result, command));
+  return report_page(report_of(scenario, dag, timeline, result, memory_of_stages(dag, timeline, result), command));
 }
 
 std::string result_page(std::string_view json, const std::string& command) {

@@ -16,11 +16,11 @@ namespace tandem::studies {
 
 // `command` is the command line that makes the page; the page shows it.
 
-/// Returns the data of the page of one step, without what would make the step faster: `blame` is empty.
-nlohmann::ordered_json step_report(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result,
-                                   const std::string& command);
+/// Returns the data of the page of one step, simulated in whole with its memory over time, without what would make the step
+/// faster: `blame` is empty.
+nlohmann::ordered_json step_report(const Scenario& scenario, const SimulatedStep& step, const std::string& command);
 
-/// Returns the page of a step that was simulated in whole, when `blame`, which was told of it, has found what would make it
+/// Returns the page of such a step, when `blame`, which was told of it, has found what would make it
 /// faster.
 std::string simulated_page(const Scenario& scenario, const SimulatedStep& step, BlameBeside& blame, const std::string& command);
 

@@ -4,10 +4,12 @@
 #include <array>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <unordered_map>
+#include <utility>
 
 #include "runtime/base/parallel.h"
 #include "studies/report/packed_column.h"
@@ -19,18 +21,33 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What tasks of one type have in common, as bytes to be compared.
-class TypeKey {
+/// Which operands the task reads and which it writes, as a number.
+std::uint32_t accesses_of(const Dag& dag, TaskId id) {
+  constexpr std::uint32_t bits = 2;
+  static_assert(bits * most_operands < std::numeric_limits<std::uint32_t>::digits);
+  std::uint32_t accesses = 1;  // before the first, so that their number counts
+  for (const Operand& operand : dag.operands_of(id)) accesses = accesses << bits | operand.access_bits;
+  return accesses;
+}
+
+/// What kernels of one type have in common. A kernel's number stands for its operation, attributes and device, and the types of
+/// its operands.
+struct KernelType {
+  std::uint16_t name = 0;
+  Phase phase = Phase::forward;
+  Axis axis = Axis::none;
+  std::uint32_t accesses = 0;
+
+  bool operator==(const KernelType&) const = default;
+};
+
+/// What communications of one type have in common, as bytes to be compared.
+class CommunicationKey {
  public:
   const std::string& of(const Dag& dag, TaskId id) {
     const Task& task = dag.tasks[id];
     bytes_.clear();
-    add(task.name, task.phase, task.axis);
-    for (const Operand& operand : dag.operands_of(id)) add(operand.access());
-    // A kernel's number stands for its operation, attributes and device, and the types of its operands.
-    const KernelId kernel = dag.kernels.of_task[id];
-    add(kernel);
-    if (kernel != no_id) return bytes_;
+    add(task.name, task.phase, task.axis, accesses_of(dag, id));
     add(task.op, task.attributes, dag.ranks[task.rank].device, dag.groups[task.group].bytes);
     for (const Operand& operand : dag.operands_of(id)) {
       const Buffer& buffer = dag.buffers[operand.buffer];
@@ -53,12 +70,15 @@ class TypeKey {
 class Types {
  public:
   Types(const Dag& dag, const Timeline& timeline, const BoundOf& bound_of)
-      : dag_(dag), source_{.title = {}, .dag = &dag, .timeline = &timeline}, annotator_(source_), bound_of_(bound_of) {}
+      : dag_(dag),
+        source_{.title = {}, .dag = &dag, .timeline = &timeline},
+        annotator_(source_),
+        bound_of_(bound_of),
+        of_kernel_(dag.kernels.first.size()) {}
 
   std::uint32_t number_of(TaskId id) {
-    const auto [entry, is_new] = numbers_.try_emplace(key_.of(dag_, id), static_cast<std::uint32_t>(numbers_.size()));
-    if (is_new) types_.push_back(describe(id));
-    return entry->second;
+    const KernelId kernel = dag_.kernels.of_task[id];
+    return kernel == no_id ? number_of_communication(id) : number_of_kernel(kernel, id);
   }
   Json take() { return std::move(types_); }
 
@@ -67,9 +87,30 @@ class Types {
   TraceSource source_;
   Annotator annotator_;
   const BoundOf& bound_of_;
-  TypeKey key_;
-  std::unordered_map<std::string, std::uint32_t> numbers_;
+  std::vector<std::vector<std::pair<KernelType, std::uint32_t>>> of_kernel_;  ///< by kernel, the few types it has
+  CommunicationKey key_;
+  std::unordered_map<std::string, std::uint32_t> of_communication_;
   Json types_ = Json::array();
+
+  std::uint32_t number_of_kernel(KernelId kernel, TaskId id) {
+    const Task& task = dag_.tasks[id];
+    const KernelType type{.name = task.name, .phase = task.phase, .axis = task.axis, .accesses = accesses_of(dag_, id)};
+    auto& known = of_kernel_[kernel];
+    const auto found = std::ranges::find(known, type, &std::pair<KernelType, std::uint32_t>::first);
+    if (found != known.end()) return found->second;
+    return known.emplace_back(type, add(id)).second;
+  }
+
+  std::uint32_t number_of_communication(TaskId id) {
+    const auto [entry, is_new] = of_communication_.try_emplace(key_.of(dag_, id));
+    if (is_new) entry->second = add(id);
+    return entry->second;
+  }
+
+  std::uint32_t add(TaskId id) {
+    types_.push_back(describe(id));
+    return static_cast<std::uint32_t>(types_.size() - 1);
+  }
 
   Json describe(TaskId id) {
     const Task& task = dag_.tasks[id];
@@ -113,15 +154,44 @@ std::vector<TasksByStream> tasks_by_stream(const Dag& dag, const Timeline& timel
   return tasks;
 }
 
+std::size_t count_of(const std::vector<TasksByStream>& tasks) {
+  std::size_t count = 0;
+  for (const TasksByStream& of_rank : tasks)
+    for (const std::vector<TaskId>& ids : of_rank) count += ids.size();
+  return count;
+}
+
 struct Columns {
   std::vector<std::uint32_t> gap, duration, type;
+  std::vector<std::uint32_t> run;  ///< so many tasks after each other have the same labels
   std::vector<std::int16_t> micro_batch, layer, chunk;
 
+  void reserve(std::size_t tasks) {
+    for (std::vector<std::uint32_t>* column : {&gap, &duration, &type}) column->reserve(tasks);
+  }
+
+  void add_labels(const Task& task) {
+    const auto of_task = static_cast<std::int16_t>(task.micro_batch);
+    const bool as_before =
+        !run.empty() && micro_batch.back() == of_task && layer.back() == task.layer && chunk.back() == task.chunk;
+    if (as_before) {
+      ++run.back();
+      return;
+    }
+    run.push_back(1);
+    micro_batch.push_back(of_task);
+    layer.push_back(task.layer);
+    chunk.push_back(task.chunk);
+  }
+
   Json json() const {
-    const std::pair<const char*, std::function<std::string()>> columns[] = {
-        {"gap", [&] { return packed(gap); }},     {"duration", [&] { return packed(duration); }},
-        {"type", [&] { return packed(type); }},   {"micro_batch", [&] { return packed(micro_batch); }},
-        {"layer", [&] { return packed(layer); }}, {"chunk", [&] { return packed(chunk); }}};
+    const std::pair<const char*, std::function<std::string()>> columns[] = {{"gap", [&] { return packed(gap); }},
+                                                                            {"duration", [&] { return packed(duration); }},
+                                                                            {"type", [&] { return packed(type); }},
+                                                                            {"run", [&] { return packed(run); }},
+                                                                            {"micro_batch", [&] { return packed(micro_batch); }},
+                                                                            {"layer", [&] { return packed(layer); }},
+                                                                            {"chunk", [&] { return packed(chunk); }}};
     std::array<std::string, std::size(columns)> texts;
     in_parallel(texts.size(), [&](std::size_t i) { texts[i] = columns[i].second(); });
     Json json;
@@ -157,6 +227,7 @@ Json timeline_json(const Dag& dag, const Timeline& timeline, const std::vector<R
   const auto tasks = tasks_by_stream(dag, timeline, ranks);
   Types types(dag, timeline, bound_of);
   Columns columns;
+  columns.reserve(count_of(tasks));
   Json rows = Json::array();
   for (const RankIndex rank : ranks) {
     Json streams = Json::array();
@@ -172,9 +243,7 @@ Json timeline_json(const Dag& dag, const Timeline& timeline, const std::vector<R
         columns.gap.push_back(static_cast<std::uint32_t>(start - now));
         columns.duration.push_back(static_cast<std::uint32_t>(end - start));
         columns.type.push_back(types.number_of(id));
-        columns.micro_batch.push_back(static_cast<std::int16_t>(task.micro_batch));
-        columns.layer.push_back(task.layer);
-        columns.chunk.push_back(task.chunk);
+        columns.add_labels(task);
         now = end;
       }
     }

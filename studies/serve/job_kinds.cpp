@@ -48,15 +48,15 @@ Json step_job(const Json& body, const JobSite& site, const TellProgress& /*tell*
 
 Json schedule_job(const Json& body, const JobSite& site, const TellProgress& /*tell*/) {
   const Scenario scenario = scenario_in(body, site);
-  const SimulatedStep step = simulate_in_full(scenario, true, {.ends_process = true});
-  return step_report(scenario, step.dag, step.timeline, step.result, maker);
+  const SimulatedStep step = simulate_in_full(scenario, true, {.memory_over_time = true, .ends_process = true});
+  return step_report(scenario, step, maker);
 }
 
 Json report_job(const Json& body, const JobSite& site, const TellProgress& /*tell*/) {
   const Scenario scenario = scenario_in(body, site);
   BlameBeside blame;
-  const SimulatedStep step =
-      simulate_in_full(scenario, true, {.simulated = [&](const FreshStep& fresh) { blame.begin(scenario, fresh); }});
+  const auto begin_blame = [&](const FreshStep& fresh) { blame.begin(scenario, fresh); };
+  const SimulatedStep step = simulate_in_full(scenario, true, {.memory_over_time = true, .simulated = begin_blame});
   return {{"page", simulated_page(scenario, step, blame, maker)}};
 }
 

@@ -1,13 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <vector>
 
-#include "runtime/analysis/memory.h"
 #include "runtime/base/units.h"
-#include "runtime/dag/dag.h"
-#include "runtime/dag/timeline.h"
 
 namespace tandem::studies {
 
@@ -23,15 +18,5 @@ struct DeviceMemory {
   Bytes device() const { return reserved + communicators + context; }
   bool operator==(const DeviceMemory&) const = default;
 };
-
-struct StepMemory {
-  std::vector<MemoryUse> by_stage;  ///< of the fullest ranks
-  /// Of the rank whose device() is largest, among those that are fullest in their pipeline stage and within a twentieth of the
-  /// fullest of all; `allocated` is the largest of theirs. Two steps of each are played through the allocator; it has what NCCL
-  /// and CUDA leave of the GPU. Nothing where the replay has nothing (allocator_replay.h).
-  std::optional<DeviceMemory> device;
-};
-
-StepMemory step_memory(const Dag& dag, const Timeline& timeline);
 
 }  // namespace tandem::studies

@@ -14,7 +14,7 @@
 #include "sim/collective_cost.h"
 #include "sim/simulate.h"
 #include "studies/step/folded_time.h"
-#include "studies/step/graph_sums.h"
+#include "studies/step/graph_facts.h"
 #include "studies/step/jitter_times.h"
 #include "studies/step/relieved_flows.h"
 #include "studies/step/simulation_limits.h"
@@ -45,15 +45,17 @@ SimulatedStep simulate_one(const Scenario& scenario, const World& world, bool fo
       .dag = shown_while(progress, "lowering", [&] { return lower(scenario, world, steps); }), .timeline = {}, .result = {}};
   spdlog::debug("lowered to {} tasks, {} collectives and transfers, {} buffers", step.dag.tasks.size(), step.dag.groups.size(),
                 step.dag.buffers.size());
-  std::optional<GraphSums> sums;
-  SimulationRun run = simulate_showing_progress(step.dag, options, [&] { sums.emplace(step.dag); });
+  std::optional<GraphFacts> graph;
+  SimulationRun run = simulate_showing_progress(step.dag, options, [&] { graph.emplace(step.dag); });
   step.timeline = std::move(run.timeline);
   spdlog::debug("simulated {:.6f} s", step.timeline.makespan());
   if (options.simulated) options.simulated({world, step.dag, step.timeline, folded, options.collectives});
   const RunFacts facts{
       .backend = simgrid_backend, .collectives = name_of(options.collectives), .folded = folded, .peak_rss = run.peak_rss};
-  step.result = shown_while(progress, "summing up",
-                            [&] { return summarize(step.dag, step.timeline, *sums, scenario.training.precision, facts); });
+  step.result = shown_while(progress, "summing up", [&] {
+    return summarize(step.dag, step.timeline, *graph, scenario.training.precision, facts,
+                     options.memory_over_time ? &step.memory : nullptr);
+  });
   return step;
 }
 
@@ -97,8 +99,10 @@ StepResult mean_of_period(const StepResult& local, const StepResult& sync, std::
 
 namespace {
 
+/// Of steps of which nobody else is told, and no more is asked for than the result.
 SimulationOptions untold(SimulationOptions options) {
   options.simulated = nullptr;
+  options.memory_over_time = false;
   return options;
 }
 

@@ -3,6 +3,7 @@
 #include <functional>
 #include <vector>
 
+#include "runtime/analysis/memory_over_time.h"
 #include "runtime/base/progress.h"
 #include "runtime/base/stopwatch.h"
 #include "runtime/dag/dag.h"
@@ -20,7 +21,8 @@ struct SimulatedStep {
   Dag dag;
   Timeline timeline;
   StepResult result;
-  std::vector<RankIndex> class_of = {};  ///< by world rank: the lowered rank that stands for it
+  std::vector<RankIndex> class_of = {};     ///< by world rank: the lowered rank that stands for it
+  std::vector<MemoryOverTime> memory = {};  ///< of the fullest rank of each pipeline stage, where it was asked for
 };
 
 /// A step that was just simulated, while it lives.
@@ -43,6 +45,7 @@ struct SimulationOptions {
   /// Leaves out what repeats itself (folded_time.h). For those who ask for the result alone: `dag` and `timeline` may then be
   /// those of a step with fewer micro-batches.
   bool fold_time = false;
+  bool memory_over_time = false;  ///< is asked for; of a step that is not folded in time
   /// Is told of the step in whole before it is summed up, so that who simulates it once more can begin. Where trees are tried
   /// that tell no ranks apart, two steps may be told of, of which the last is that of `dag`.
   std::function<void(const FreshStep&)> simulated = {};

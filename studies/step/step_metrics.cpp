@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "studies/step/graph_sums.h"
+#include "studies/step/graph_facts.h"
 
 namespace tandem::studies {
 namespace {
@@ -40,17 +40,17 @@ AxisValues sum_of(const AxisValues& a, double a_weight, const AxisValues& b, dou
 
 double StepMetrics::all_sent() const { return std::accumulate(sent.begin(), sent.end(), 0.0); }
 
-StepMetrics step_metrics(const Dag& dag, const Timeline& timeline, const GraphSums& sums, DType precision) {
+StepMetrics step_metrics(const Dag& dag, const Timeline& timeline, const GraphFacts& graph, DType precision) {
   StepMetrics metrics;
   const double share = 1 / (count_ranks(dag) * dag.info.steps);
-  metrics.flops = share * sums.work.flops;
-  metrics.memory_traffic = share * sums.work.memory_traffic;
+  metrics.flops = share * graph.work.flops;
+  metrics.memory_traffic = share * graph.work.memory_traffic;
   metrics.parameters = dag.info.parameters;
   metrics.active_parameters = dag.info.active_parameters;
-  metrics.sent = sums.sent;
+  metrics.sent = graph.sent;
   metrics.overlap = communication_overlap(dag, timeline);
   metrics.ridge = ridge_of(dag, precision);
-  metrics.layers = sums.layers;
+  metrics.layers = graph.layers;
   return metrics;
 }
 

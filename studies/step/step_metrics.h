@@ -10,7 +10,7 @@
 
 namespace tandem::studies {
 
-struct GraphSums;
+struct GraphFacts;
 
 /// What plans are compared by, beside times and memory. Per rank and step: the mean over all ranks of the world, and over the
 /// steps of the DAG.
@@ -32,7 +32,7 @@ struct StepMetrics {
   double all_sent() const;
 };
 
-StepMetrics step_metrics(const Dag& dag, const Timeline& timeline, const GraphSums& sums, DType precision);
+StepMetrics step_metrics(const Dag& dag, const Timeline& timeline, const GraphFacts& graph, DType precision);
 
 /// `a_weight` times `a` and `b_weight` times `b`, which are steps of one scenario; the layers keep what `b` keeps.
 StepMetrics weighted_sum(const StepMetrics& a, double a_weight, const StepMetrics& b, double b_weight);

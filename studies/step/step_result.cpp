@@ -5,7 +5,8 @@
 
 #include "runtime/base/parallel.h"
 #include "sim/bounds.h"
-#include "studies/step/graph_sums.h"
+#include "studies/step/graph_facts.h"
+#include "studies/step/step_memory.h"
 
 namespace tandem::studies {
 namespace {
@@ -48,42 +49,45 @@ std::size_t StepResult::fullest_stage() const {
 
 namespace {
 
-void add_times(const Dag& dag, const Timeline& timeline, const GraphSums& sums, DType precision, StepResult& result) {
+void add_times(const Dag& dag, const Timeline& timeline, const GraphFacts& graph, DType precision, StepResult& result) {
   const double steps = dag.info.steps;
-  result.hfu = sums.work.flops / steps / result.step_time / static_cast<double>(dag.info.gpus) / mean_peak(dag, precision);
-  const std::vector<TimeParts> parts = time_parts(dag, timeline);
+  result.hfu = graph.work.flops / steps / result.step_time / static_cast<double>(dag.info.gpus) / mean_peak(dag, precision);
+  const std::vector<TimeParts> parts = time_parts(dag, timeline, graph.awaited);
   result.parts.add(mean_over_ranks(dag, parts), 1 / steps);
   for (const StageTime& sum : mean_by_stage(dag, parts)) {
     result.stage_times.push_back({.ranks = sum.ranks, .parts = {}});
     result.stage_times.back().parts.add(sum.parts, 1 / steps);
   }
   result.kinds = time_by_kind(dag, timeline);
-  result.metrics = step_metrics(dag, timeline, sums, precision);
+  result.metrics = step_metrics(dag, timeline, graph, precision);
   result.tasks = 0;
   for (TaskId id = 0; id < dag.tasks.size(); ++id) result.tasks += static_cast<std::size_t>(timeline.times(id));
 }
 
-void add_memory(const Dag& dag, const Timeline& timeline, StepResult& result) {
-  StepMemory memory = step_memory(dag, timeline);
+void add_memory(const Dag& dag, const Timeline& timeline, const GraphFacts& graph, StepResult& result,
+                std::vector<MemoryOverTime>* over_time) {
+  StepMemory memory = step_memory(dag, timeline, graph.memory, over_time != nullptr);
+  if (over_time) *over_time = std::move(memory.over_time);
   result.stages = std::move(memory.by_stage);
   result.device_memory = memory.device;
   result.gpu_memory = smallest_memory(dag);
 }
 
-void add_bounds(const Dag& dag, const Timeline& timeline, GraphSums& sums, StepResult& result) {
-  result.lower_bound = sums.lower_bound / dag.info.steps;
-  const sim::KernelTimes* const alone = result.is_simulated() ? &sums.alone : nullptr;
-  result.upper_bound = upper_bound(dag, std::move(sums.replay), timeline, alone) / dag.info.steps;
+void add_bounds(const Dag& dag, const Timeline& timeline, GraphFacts& graph, StepResult& result) {
+  result.lower_bound = graph.lower_bound / dag.info.steps;
+  const sim::KernelTimes* const alone = result.is_simulated() ? &graph.alone : nullptr;
+  result.upper_bound = upper_bound(dag, std::move(graph.replay), timeline, alone) / dag.info.steps;
 }
 
 }  // namespace
 
 StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, const RunFacts& facts) {
-  GraphSums sums(dag, timeline);
-  return summarize(dag, timeline, sums, precision, facts);
+  GraphFacts graph(dag, timeline);
+  return summarize(dag, timeline, graph, precision, facts);
 }
 
-StepResult summarize(const Dag& dag, const Timeline& timeline, GraphSums& sums, DType precision, const RunFacts& facts) {
+StepResult summarize(const Dag& dag, const Timeline& timeline, GraphFacts& graph, DType precision, const RunFacts& facts,
+                     std::vector<MemoryOverTime>* over_time) {
   StepResult result;
   result.run = facts;
   const StepInfo& info = dag.info;
@@ -109,9 +113,9 @@ StepResult summarize(const Dag& dag, const Timeline& timeline, GraphSums& sums, 
   result.run.tasks_simulated = dag.tasks.size();
   // Each of these writes members of the result that no other reads; the first takes the longest, and has threads of its own.
   in_parallel(3, [&](std::size_t part) {
-    if (part == 0) add_memory(dag, timeline, result);
-    if (part == 1) add_bounds(dag, timeline, sums, result);
-    if (part == 2) add_times(dag, timeline, sums, precision, result);
+    if (part == 0) add_memory(dag, timeline, graph, result, over_time);
+    if (part == 1) add_bounds(dag, timeline, graph, result);
+    if (part == 2) add_times(dag, timeline, graph, precision, result);
   });
   return result;
 }

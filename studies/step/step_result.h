@@ -18,6 +18,10 @@
 #include "studies/step/step_metrics.h"
 #include "studies/step/sync_comparison.h"
 
+namespace tandem {
+struct MemoryOverTime;
+}
+
 namespace tandem::studies {
 
 /// How a result came about.
@@ -104,8 +108,10 @@ struct StepResult {
 
 /// Sums up what a timeline says of its DAG; for a DAG of several steps, returns the mean per step.
 StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, const RunFacts& facts);
-/// For whoever found the sums before, whose replay is used up: of this timeline, or of any that repeats nothing, as this one.
-StepResult summarize(const Dag& dag, const Timeline& timeline, GraphSums& sums, DType precision, const RunFacts& facts);
+/// For whoever found the facts of the graph before, whose replay is used up: of this timeline, or of any that repeats nothing, as
+/// this one. `over_time`: takes the memory of the fullest rank of each pipeline stage, unless null.
+StepResult summarize(const Dag& dag, const Timeline& timeline, GraphFacts& graph, DType precision, const RunFacts& facts,
+                     std::vector<MemoryOverTime>* over_time = nullptr);
 
 /// Returns the stable JSON form: SI units, one line per key.
 nlohmann::ordered_json to_json_object(const StepResult& result);

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <tuple>
+
+#include "runtime/analysis/memory_over_time.h"
 #include "studies/step/simulated_step.h"
 #include "tests/end_to_end/random_clusters.h"
 #include "tests/end_to_end/tiny.h"
@@ -51,6 +55,34 @@ TEST(DeviceMemory, OfRandomClustersIsThatOfTheUnfoldedStep) {
     EXPECT_EQ(folded.device_memory->allocated, whole.device_memory->allocated) << drawn.text();
     EXPECT_EQ(folded.device_memory->communicators, whole.device_memory->communicators) << drawn.text();
   }
+}
+
+void expect_same(const MemoryOverTime& a, const MemoryOverTime& b, const std::string& what) {
+  EXPECT_EQ(a.use.rank, b.use.rank) << what;
+  EXPECT_EQ(a.use.peak(), b.use.peak()) << what;
+  EXPECT_EQ(a.peak_task, b.peak_task) << what;
+  const auto values = [](const MemoryPoint& point) { return std::tuple{point.at, point.activations, point.buffers}; };
+  EXPECT_TRUE(std::ranges::equal(a.points, b.points, {}, values, values)) << what;
+  const auto held = [](const MemoryHolder& holder) { return std::tie(holder.name, holder.bytes); };
+  EXPECT_TRUE(std::ranges::equal(a.largest, b.largest, {}, held, held)) << what;
+}
+
+// Ranks of one stage, equally full or not, are told of by several threads, in any order.
+TEST(MemoryOverTime, OfStagesIsThatOfTheirFullestRanks) {
+  std::size_t shared_stages = 0;
+  for (const RandomCluster& drawn : random_clusters(12, 1, 1)) {
+    for (const bool folded : {true, false}) {
+      const SimulatedStep step = simulate_step(drawn.scenario, folded, {.memory_over_time = true});
+      std::vector<RankIndex> ranks;
+      for (const MemoryUse& use : step.result.stages)
+        if (use.rank != no_id) ranks.push_back(use.rank);
+      if (step.dag.ranks.size() > ranks.size()) ++shared_stages;
+      const std::vector<MemoryOverTime> alone = memory_over_time(step.dag, step.timeline, ranks);
+      ASSERT_EQ(step.memory.size(), alone.size()) << drawn.text();
+      for (std::size_t i = 0; i < alone.size(); ++i) expect_same(step.memory[i], alone[i], drawn.text());
+    }
+  }
+  EXPECT_GT(shared_stages, 10);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "runtime/analysis/allocator_replay.h"
 #include "runtime/analysis/memory.h"
+#include "runtime/analysis/memory_origins.h"
 #include "runtime/dag/dag_builder.h"
 
 namespace tandem::framework_memory_test {
@@ -76,7 +77,7 @@ class Step {
   MemoryUse use() const { return memory_use(dag_, timeline_)[0]; }
   AllocatorUse allocator(bool expandable = false) const {
     const MemoryChanges changes(dag_, timeline_);
-    return *AllocatorReplay(dag_, timeline_, changes).of(0, {.expandable_segments = expandable});
+    return *AllocatorReplay(changes).of(0, {.expandable_segments = expandable});
   }
 
  private:
@@ -105,7 +106,7 @@ TEST(FrameworkMemory, APlaceholderForEachShapeOfWeight) {
   }
   step.end();
   const Bytes elements = 48 * 64 + 64 * 16 + 256 * 64 + 64 * 256;
-  EXPECT_EQ(framework_memory(step.dag())[0].placeholders, 2 * elements);
+  EXPECT_EQ(MemoryOrigins(step.dag()).framework[0].placeholders, 2 * elements);
   EXPECT_EQ(step.use().framework, 2 * elements);
 }
 
@@ -114,7 +115,7 @@ TEST(FrameworkMemory, ThatOfAWeightOutsideOfLayersPasses) {
   step.software().placeholder_gradients = true;
   step.add_product("LM head", -1, step.gradient(100, 10));
   step.end();
-  EXPECT_EQ(framework_memory(step.dag())[0].placeholders, 0);
+  EXPECT_EQ(MemoryOrigins(step.dag()).framework[0].placeholders, 0);
   EXPECT_EQ(passing_placeholder(step.dag(), 0), 2 * 100 * 10);
   EXPECT_EQ(step.use().activations, 2 * 100 * 10);
 }
@@ -124,7 +125,7 @@ TEST(FrameworkMemory, NoPlaceholdersUnlessTheFrameworkLeavesThem) {
   step.add_product("up", 0, step.gradient(100, 10));
   step.add_product("LM head", -1, step.gradient(100, 10));
   step.end();
-  EXPECT_EQ(framework_memory(step.dag())[0].bytes(), 0);
+  EXPECT_EQ(MemoryOrigins(step.dag()).framework[0].bytes(), 0);
   EXPECT_EQ(step.use().activations, 0);
 }
 

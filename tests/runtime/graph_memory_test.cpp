@@ -237,7 +237,7 @@ TEST(GraphMemory, IsReservedByItself) {
   Step step = one_micro_batch(HeldGraphs::layers);
   const MemoryUse use = step.use();
   const MemoryChanges changes(step.dag, step.timeline);
-  const AllocatorUse allocator = *AllocatorReplay(step.dag, step.timeline, changes).of(0);
+  const AllocatorUse allocator = *AllocatorReplay(changes).of(0);
   EXPECT_GE(allocator.allocated, use.peak());
   EXPECT_LE(allocator.allocated, use.peak() + 64 * 512 + 8 * (Bytes{1} << 20));  // rests of large blocks of up to 1 MiB
   EXPECT_GE(allocator.reserved, allocator.allocated);

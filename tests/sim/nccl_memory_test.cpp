@@ -31,7 +31,7 @@ class OneRank {
   }
   void send(CommunicatorId over) { builder_.collective(OpKind::send, over, {.name = "send"}, buffer(8), no_id); }
   void receive(CommunicatorId over) { builder_.collective(OpKind::receive, over, {.name = "receive"}, no_id, buffer(8)); }
-  Bytes memory() { return nccl_memory(builder_.dag(), rank_); }
+  Bytes memory() { return nccl_memory(builder_.dag(), ByRank::tasks(builder_.dag()), rank_); }
 
  private:
   DagBuilder builder_;

@@ -3,12 +3,21 @@
 type Numbers<T> = {new (buffer: ArrayBuffer): T; BYTES_PER_ELEMENT: number};
 
 /** Throws an Error that says which column is broken. */
-export async function column<Name extends string, T>(
+export async function column<Name extends string, T extends {length: number}>(
   columns: Readonly<Record<Name, string>>, name: Name, count: number, Kind: Numbers<T>
 ): Promise<T> {
+  const numbers = await columnOfAnyLength(columns, name, Kind);
+  if (numbers.length !== count) throw new Error(`column ${name} has ${numbers.length} numbers, expected ${count}`);
+  return numbers;
+}
+
+/** Likewise. */
+export async function columnOfAnyLength<Name extends string, T>(
+  columns: Readonly<Record<Name, string>>, name: Name, Kind: Numbers<T>
+): Promise<T> {
   const bytes = await inflate(fromBase64(columns[name]));
-  if (bytes.byteLength !== count * Kind.BYTES_PER_ELEMENT) {
-    throw new Error(`column ${name} has ${bytes.byteLength / Kind.BYTES_PER_ELEMENT} numbers, expected ${count}`);
+  if (bytes.byteLength % Kind.BYTES_PER_ELEMENT !== 0) {
+    throw new Error(`column ${name} ends in a number of ${Kind.BYTES_PER_ELEMENT} bytes that is not whole`);
   }
   return new Kind(bytes);
 }

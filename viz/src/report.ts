@@ -183,6 +183,7 @@ export interface Timeline {
     gap: string; // uint32
     duration: string; // uint32
     type: string; // uint32, into types
+    run: string; // uint32: so many tasks have the labels that stand at its place in the next three
     micro_batch: string; // int16; -1: none
     layer: string; // int16; -1: none
     chunk: string; // int16, model chunk on the rank; -1: none

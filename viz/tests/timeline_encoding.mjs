@@ -1,9 +1,10 @@
 // Timelines for tests: the encoding of report.ts, and a pipeline to encode.
-import { packed } from './packed.mjs'
+import { packed, packedLabels } from './packed.mjs'
 
 /// Rows are {stage, rank, name, streams: [{stream, tasks}]}, tasks {start, end, type, microBatch, layer, chunk} in ticks.
 export function encode({ tick_s, step_s, streams, types, rows }) {
-  const columns = { gap: [], duration: [], type: [], micro_batch: [], layer: [], chunk: [] }
+  const columns = { gap: [], duration: [], type: [] }
+  const labels = []
   for (const row of rows) {
     for (const { tasks } of row.streams) {
       let end = 0
@@ -11,21 +12,20 @@ export function encode({ tick_s, step_s, streams, types, rows }) {
         columns.gap.push(task.start - end)
         columns.duration.push(task.end - task.start)
         columns.type.push(task.type)
-        columns.micro_batch.push(task.microBatch ?? -1)
-        columns.layer.push(task.layer ?? -1)
-        columns.chunk.push(task.chunk ?? -1)
+        labels.push(task)
         end = task.end
       }
     }
   }
-  const wide = ['gap', 'duration', 'type']
   return {
     tick_s, step_s, streams, types,
     rows: rows.map(row => ({
       stands_for: 1, ...row, streams: row.streams.map(({ stream, tasks }) => ({ stream, tasks: tasks.length })),
     })),
-    columns: Object.fromEntries(Object.entries(columns).map(
-      ([name, values]) => [name, packed(wide.includes(name) ? Uint32Array : Int16Array, values)])),
+    columns: {
+      ...Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, packed(Uint32Array, values)])),
+      ...packedLabels(labels),
+    },
   }
 }
 

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { random as randomNumbers } from './fixtures/base.mjs'
 import { load } from './load.mjs'
+import { packed } from './packed.mjs'
 import { encode, pipeline, types } from './timeline_encoding.mjs'
 
 const {
@@ -62,11 +63,14 @@ test('times beyond 2^32 ticks are exact, and so are the extremes of the labels',
 })
 
 test('a column that does not fit the tasks is refused by name', async () => {
-  const timeline = encode(pipeline({ stages: 2, microBatches: 2, layers: 1 }))
-  timeline.columns.layer = timeline.columns.gap
-  await assert.rejects(decode(timeline), /column layer has 64 numbers, expected 32/)
-  timeline.columns.layer = 'AAAA'
-  await assert.rejects(decode(timeline))
+  const whole = encode(pipeline({ stages: 2, microBatches: 2, layers: 1 }))
+  const refusing = (name, column, why) =>
+    assert.rejects(decode({ ...whole, columns: { ...whole.columns, [name]: column } }), why)
+  await refusing('gap', whole.columns.layer, /column gap/)
+  await refusing('layer', whole.columns.gap, /column layer has 64 numbers, expected 20/)
+  await refusing('layer', 'AAAA')
+  await refusing('run', packed(Uint32Array, new Array(20).fill(1)), /column run has labels for 20 tasks, expected 32/)
+  await refusing('run', packed(Uint8Array, [1, 0]), /column run ends in a number of 4 bytes that is not whole/)
 })
 
 test('no rows, and rows without tasks, decode to nothing', async () => {

@@ -53,20 +53,23 @@ export function memoryArea(
 
   const times = [...stage.t_s, step_s];
   const last = Math.max(0, stage.t_s.length - 1);
-  const points = times.map((t, at) => ({t, at: Math.min(at, last)}));
+  const points = times.map((_, point) => Math.min(point, last));
   let below = points.map(() => 0);
   for (const layer of layers) {
-    const above = points.map(({at}, point) => (below[point] ?? 0) + layer.at(stage, at));
+    const above = points.map((at, point) => (below[point] ?? 0) + layer.at(stage, at));
     const floor = below;
-    const shape = area<{t: number; at: number}>()
-      .x(({t}) => x(t))
-      .y0((_, point) => y(floor[point] ?? 0))
-      .y1((_, point) => y(above[point] ?? 0))
+    const shape = area<number>()
+      .x(point => x(times[point] ?? 0))
+      .y0(point => y(floor[point] ?? 0))
+      .y1(point => y(above[point] ?? 0))
       .curve(curveStepAfter);
-    const values = points.slice(0, last + 1).map(({at}) => layer.at(stage, at));
+    const corners = [...points.keys()].filter(
+      point => point === last + 1 || floor[point] !== floor[point - 1] || above[point] !== above[point - 1]
+    );
+    const values = points.slice(0, last + 1).map(at => layer.at(stage, at));
     const mark = s("path", {
       class: "mark",
-      d: shape(points),
+      d: shape(corners),
       style: `fill:${cssColour(layer.colour)}`,
       "data-stage": stage.stage,
       "data-what": layer.name,

@@ -48,9 +48,10 @@ export function shapesOf(segments: readonly PathSegment[], x: (t: number) => num
       }
     }
   });
+  const places = placesOf(segments);
   for (const [at, ofCell] of shares) {
     let top = 1;
-    for (const [kind, width] of [...ofCell].sort(([a], [b]) => compared(a, b))) {
+    for (const [kind, width] of [...ofCell].sort(([a], [b]) => (places.get(a) ?? 0) - (places.get(b) ?? 0))) {
       const height = width / cell;
       top -= height;
       add(kind, {x: at * cell, width: cell, top, height});
@@ -59,6 +60,9 @@ export function shapesOf(segments: readonly PathSegment[], x: (t: number) => num
   return shapes;
 }
 
-function compared(a: string, b: string): number {
-  return order.indexOf(colourOfKind(a)) - order.indexOf(colourOfKind(b)) || (a < b ? -1 : 1);
+/** The place of each kind in a column of several, from the foot. */
+function placesOf(segments: readonly PathSegment[]): Map<string, number> {
+  const height = (kind: string) => order.indexOf(colourOfKind(kind));
+  const kinds = [...new Set(segments.map(({kind}) => kind))].sort();
+  return new Map(kinds.sort((a, b) => height(a) - height(b)).map((kind, place) => [kind, place]));
 }

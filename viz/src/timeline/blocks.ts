@@ -28,16 +28,17 @@ export function phaseOfType(tasks: Tasks): Uint8Array {
 /** A wait longer than `longestGap_s` cuts a pass in two; the optimizer's, any wait does. */
 export function blocksOf(tasks: Tasks, stream: Stream, phaseOf: Uint8Array, longestGap_s: number): Blocks {
   const {start_s, end_s, type, microBatch, chunk} = tasks;
-  const passOf = (task: number) => passOfPhase[phaseOf[type[task]]];
+  const passOfType = Uint8Array.from(phaseOf, phase => passOfPhase[phase]);
   const firsts: number[] = [];
-  for (let task = stream.first; task < stream.last; ++task) {
+  for (let task = stream.first, before = -1; task < stream.last; ++task) {
+    const pass = passOfType[type[task]];
     const same =
-      task > stream.first &&
-      passOf(task) === passOf(task - 1) &&
+      pass === before &&
       microBatch[task] === microBatch[task - 1] &&
       chunk[task] === chunk[task - 1] &&
-      start_s[task] - end_s[task - 1] <= (passOf(task) === 2 ? 0 : longestGap_s);
+      start_s[task] - end_s[task - 1] <= (pass === 2 ? 0 : longestGap_s);
     if (!same) firsts.push(task);
+    before = pass;
   }
   const first = Uint32Array.from(firsts);
   const last = Uint32Array.from(firsts, (_, block) => firsts[block + 1] ?? stream.last);
@@ -46,7 +47,7 @@ export function blocksOf(tasks: Tasks, stream: Stream, phaseOf: Uint8Array, long
     last,
     start_s: Float64Array.from(first, task => start_s[task]),
     end_s: Float64Array.from(last, task => end_s[task - 1]),
-    pass: Uint8Array.from(first, passOf),
+    pass: Uint8Array.from(first, task => passOfType[type[task]]),
     microBatch: Int16Array.from(first, task => microBatch[task]),
     chunk: Int16Array.from(first, task => chunk[task]),
     ...shares(tasks, first, last, phaseOf),
@@ -60,7 +61,9 @@ function shares({start_s, end_s, type}: Tasks, first: Uint32Array, last: Uint32A
   for (let block = 0; block < first.length; ++block) {
     busy_s.fill(0);
     for (let task = first[block]; task < last[block]; ++task) busy_s[phaseOf[type[task]]] += end_s[task] - start_s[task];
-    const total_s = busy_s.reduce((sum, time_s) => sum + time_s, 0) || 1;
+    let total_s = 0;
+    for (const time_s of busy_s) total_s += time_s;
+    total_s ||= 1;
     recompute[block] = busy_s[1] / total_s;
     weight[block] = busy_s[3] / total_s;
   }

@@ -35,11 +35,19 @@ export function piecesOf(tasks: Tasks, streams: Stream[], kernels: Stream | unde
   };
 }
 
+/** Tasks of all streams by their start; of those that start together, streams in their order. Each stream is in order already. */
 function byStart({start_s}: Tasks, streams: Stream[]): Uint32Array {
   const order = new Uint32Array(streams.reduce((sum, {first, last}) => sum + last - first, 0));
-  let next = 0;
-  for (const {first, last} of streams) for (let task = first; task < last; ++task) order[next++] = task;
-  return order.sort((a, b) => start_s[a] - start_s[b]);
+  const next = Uint32Array.from(streams, ({first}) => first);
+  for (let at = 0; at < order.length; ++at) {
+    let earliest = -1;
+    for (let stream = 0; stream < streams.length; ++stream) {
+      if (next[stream] === streams[stream].last) continue;
+      if (earliest < 0 || start_s[next[stream]] < start_s[next[earliest]]) earliest = stream;
+    }
+    order[at] = next[earliest]++;
+  }
+  return order;
 }
 
 function add(to: Growing, start_s: number, end_s: number, task: number, exposed: number) {

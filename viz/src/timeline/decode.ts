@@ -1,6 +1,6 @@
 // The columns of a timeline, back from base64 and zlib, as typed arrays by task.
 
-import {column} from "../columns";
+import {column, columnOfAnyLength} from "../columns";
 import type {TaskType, Timeline} from "../report";
 
 /** Tasks [first, last) of one stream of one row, in time's order and without overlap. */
@@ -34,16 +34,35 @@ export interface Tasks {
 export async function decode(timeline: Timeline): Promise<Tasks> {
   const count = timeline.rows.reduce((sum, row) => row.streams.reduce((tasks, stream) => tasks + stream.tasks, sum), 0);
   const {columns} = timeline;
-  const [gap, duration, type, microBatch, layer, chunk] = await Promise.all([
+  const [gap, duration, type, labels] = await Promise.all([
     column(columns, "gap", count, Uint32Array),
     column(columns, "duration", count, Uint32Array),
     column(columns, "type", count, Uint32Array),
-    column(columns, "micro_batch", count, Int16Array),
-    column(columns, "layer", count, Int16Array),
-    column(columns, "chunk", count, Int16Array),
+    labelsOf(columns, count),
   ]);
-  const placed = place(timeline, gap, duration);
-  return {step_s: timeline.step_s, types: timeline.types, ...placed, type, microBatch, layer, chunk};
+  return {step_s: timeline.step_s, types: timeline.types, ...place(timeline, gap, duration), type, ...labels};
+}
+
+async function labelsOf(columns: Timeline["columns"], count: number) {
+  const run = await columnOfAnyLength(columns, "run", Uint32Array);
+  const [ofMicroBatch, ofLayer, ofChunk] = await Promise.all([
+    column(columns, "micro_batch", run.length, Int16Array),
+    column(columns, "layer", run.length, Int16Array),
+    column(columns, "chunk", run.length, Int16Array),
+  ]);
+  const tasks = run.reduce((sum, length) => sum + length, 0);
+  if (tasks !== count) throw new Error(`column run has labels for ${tasks} tasks, expected ${count}`);
+  const microBatch = new Int16Array(count);
+  const layer = new Int16Array(count);
+  const chunk = new Int16Array(count);
+  for (let place = 0, task = 0; place < run.length; ++place) {
+    for (const after = task + run[place]; task < after; ++task) {
+      microBatch[task] = ofMicroBatch[place];
+      layer[task] = ofLayer[place];
+      chunk[task] = ofChunk[place];
+    }
+  }
+  return {microBatch, layer, chunk};
 }
 
 /** Times from gaps and durations. Ticks are added up as integers, which a double holds exactly, and scaled last. */

@@ -26,17 +26,22 @@ export interface Model {
 
 const longestGapInBlock = 1 / 400; // of the step: what is not seen when all of it is in view
 
-/** Row by row, letting the page breathe in between. */
+const longestBreath_ms = 30; // without which the page does not answer
+
+/** Row by row, letting the page breathe in between. A timeout after others takes 4 ms at least, so not after each. */
 export async function modelOf(title: string, timeline: Timeline): Promise<Model> {
   const tasks = await decode(timeline);
   const phaseOf = phaseOfType(tasks);
   const rows: ModelRow[] = [];
+  let breathed_ms = performance.now();
   for (const row of tasks.rows) {
     const kernels = row.streams.find(stream => stream.name === "compute");
     const others = row.streams.filter(stream => stream !== kernels);
     const blocks = blocksOf(tasks, kernels ?? {name: "", first: 0, last: 0}, phaseOf, tasks.step_s * longestGapInBlock);
     rows.push({...row, kernels, blocks, communication: piecesOf(tasks, others, kernels)});
+    if (performance.now() - breathed_ms < longestBreath_ms) continue;
     await new Promise(resolve => setTimeout(resolve));
+    breathed_ms = performance.now();
   }
   return {
     title,

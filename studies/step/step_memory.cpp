@@ -1,4 +1,4 @@
-#include "studies/step/device_memory.h"
+#include "studies/step/step_memory.h"
 
 #include <algorithm>
 #include <map>
@@ -29,9 +29,9 @@ bool is_far_below(const MemoryUse& use, Bytes most) {
 /// whose memory is sure to be asked for unless a fuller one comes are played while their changes are there.
 class DeviceMemories {
  public:
-  DeviceMemories(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes)
-      : dag_(dag), changes_(changes), replay_(dag, timeline, changes), known_(dag.ranks.size()) {
-    for (const Rank& rank : dag.ranks) ++ranks_of_stage_[rank.pp];
+  explicit DeviceMemories(const MemoryChanges& changes)
+      : dag_(changes.dag()), changes_(changes), replay_(changes), known_(dag_.ranks.size()) {
+    for (const Rank& rank : dag_.ranks) ++ranks_of_stage_[rank.pp];
   }
 
   /// Several threads may tell it of ranks.
@@ -63,7 +63,8 @@ class DeviceMemories {
   }
 
   std::optional<DeviceMemory> played(RankIndex rank, std::vector<MemoryChange> changes) const {
-    DeviceMemory memory{.communicators = sim::nccl_memory(dag_, rank), .context = dag_.software.context};
+    DeviceMemory memory{.communicators = sim::nccl_memory(dag_, changes_.origins().tasks, rank),
+                        .context = dag_.software.context};
     const Bytes left = dag_.devices[dag_.ranks[rank].device].memory - memory.communicators - memory.context;
     const std::optional<AllocatorUse> allocator =
         replay_.of(rank, std::move(changes),
@@ -74,6 +75,43 @@ class DeviceMemories {
     memory.retries = allocator->retries;
     return memory;
   }
+};
+
+/// The memory over time of the fullest rank of each stage, of those that it is told of: made while their changes are there.
+class FullestOverTime {
+ public:
+  explicit FullestOverTime(const MemoryChanges& changes) : dag_(changes.dag()), of_rank_(changes) {}
+
+  /// Several threads may tell it of ranks.
+  void note(const MemoryUse& use, std::vector<MemoryChange> changes) {
+    const std::int32_t stage = dag_.ranks[use.rank].pp;
+    const auto is_fuller_than = [&](const MemoryUse& other) {
+      return use.peak() > other.peak() || (use.peak() == other.peak() && use.rank <= other.rank);
+    };
+    {
+      const std::scoped_lock lock(mutex_);
+      const auto [fullest, is_first] = fullest_.try_emplace(stage, use);
+      if (!is_first && !is_fuller_than(fullest->second)) return;
+      fullest->second = use;
+    }
+    MemoryOverTime memory = of_rank_.of(use, std::move(changes));
+    const std::scoped_lock lock(mutex_);
+    if (fullest_.at(stage).rank == use.rank) over_time_[stage] = std::move(memory);
+  }
+
+  /// In the order of stages.
+  std::vector<MemoryOverTime> take() {
+    std::vector<MemoryOverTime> all;
+    for (auto& [stage, memory] : over_time_) all.push_back(std::move(memory));
+    return all;
+  }
+
+ private:
+  const Dag& dag_;
+  const MemoriesOverTime of_rank_;
+  std::mutex mutex_;
+  std::map<std::int32_t, MemoryUse> fullest_;
+  std::map<std::int32_t, MemoryOverTime> over_time_;
 };
 
 /// Of these, which are fullest in their stages.
@@ -99,18 +137,20 @@ std::optional<DeviceMemory> fullest(std::vector<MemoryUse> uses, const DeviceMem
 
 }  // namespace
 
-StepMemory step_memory(const Dag& dag, const Timeline& timeline) {
-  const MemoryChanges changes(dag, timeline);
-  const MemoryUses uses(dag, timeline, changes);
-  DeviceMemories memories(dag, timeline, changes);
+StepMemory step_memory(const Dag& dag, const Timeline& timeline, const MemoryOrigins& origins, bool over_time) {
+  const MemoryChanges changes(dag, timeline, origins);
+  const MemoryUses uses(changes);
+  DeviceMemories memories(changes);
+  FullestOverTime fullest_over_time(changes);
   std::vector<MemoryUse> by_rank(dag.ranks.size());
   in_parallel(by_rank.size(), [&](std::size_t i) {
     const auto rank = static_cast<RankIndex>(i);
     std::vector<MemoryChange> of_rank = changes[rank];
     by_rank[rank] = uses.of(rank, of_rank);
+    if (over_time) fullest_over_time.note(by_rank[rank], of_rank);
     memories.note(by_rank[rank], std::move(of_rank));
   });
-  StepMemory memory{.by_stage = memory_by_stage(dag, by_rank), .device = {}};
+  StepMemory memory{.by_stage = memory_by_stage(dag, by_rank), .device = {}, .over_time = fullest_over_time.take()};
   memory.device = fullest(memory.by_stage, memories);
   return memory;
 }

@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "runtime/analysis/awaited.h"
+#include "runtime/analysis/memory_origins.h"
 #include "runtime/analysis/traffic.h"
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
@@ -18,9 +20,9 @@ struct KernelWork {
 
 /// What of a result follows from the graph alone, and from how often its tasks happen: so it can be found while the step is
 /// simulated.
-struct GraphSums {
+struct GraphFacts {
   /// `timeline`: says how often; each task happens once without one. The DAG must outlive this.
-  explicit GraphSums(const Dag& dag, const Timeline& timeline = {});
+  explicit GraphFacts(const Dag& dag, const Timeline& timeline = {});
 
   sim::KernelTimes alone;
   Seconds lower_bound = 0;   ///< of all steps of the DAG
@@ -28,6 +30,8 @@ struct GraphSums {
   KernelWork work;
   AxisValues sent{};                 ///< see `sent_by_axis`
   std::vector<LayerTraffic> layers;  ///< see `traffic_by_layer`
+  Awaited awaited;
+  MemoryOrigins memory;
 };
 
 }  // namespace tandem::studies

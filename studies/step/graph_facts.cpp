@@ -1,4 +1,4 @@
-#include "studies/step/graph_sums.h"
+#include "studies/step/graph_facts.h"
 
 #include "sim/bounds.h"
 
@@ -22,12 +22,14 @@ KernelWork kernel_work(const Dag& dag, const Timeline& timeline) {
 
 }  // namespace
 
-GraphSums::GraphSums(const Dag& dag, const Timeline& timeline)
+GraphFacts::GraphFacts(const Dag& dag, const Timeline& timeline)
     : alone(dag),
       lower_bound(sim::lower_bound(dag, alone, timeline)),
       replay(dag),
       work(kernel_work(dag, timeline)),
       sent(sent_by_axis(dag, timeline)),
-      layers(traffic_by_layer(dag, timeline)) {}
+      layers(traffic_by_layer(dag, timeline)),
+      awaited(dag),
+      memory(dag) {}
 
 }  // namespace tandem::studies
