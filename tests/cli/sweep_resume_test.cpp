@@ -78,10 +78,12 @@ TEST(SweepResume, ComesToItsEndHoweverOftenItIsKilled) {
   constexpr int most_kills = 100;
   int exit_code = -1;
   std::map<std::string, Row> before;
+  Seconds moment = 0.6 * whole.wall;
   for (int i = 0; i < most_kills && exit_code != done; ++i) {
-    exit_code = folder.sweep({"--jobs", "2"}, {.kill_after = 0.6 * whole.wall}).exit_code;
+    exit_code = folder.sweep({"--jobs", "2"}, {.kill_after = moment}).exit_code;
     const auto after = rows_of(folder.database());
     expect_kept(before, after);
+    if (after.size() == before.size()) moment *= 1.5;  // a machine that others use may be slower now
     before = after;
   }
   EXPECT_EQ(exit_code, done);
