@@ -17,7 +17,8 @@ constexpr const char* module_file = "tandem_simgrid.so";
 
 MakeNetwork* make_network() {
   static MakeNetwork* const make = [] {
-    void* const module = ::dlopen(module_file, RTLD_LAZY | RTLD_LOCAL);  // stays open: SimGrid cannot be taken down
+    // Lazily, as SimGrid brings libraries that are never called. It stays open: SimGrid cannot be taken down.
+    void* const module = ::dlopen(module_file, RTLD_LAZY | RTLD_LOCAL);
     if (module == nullptr)
       throw std::runtime_error(std::string("SimGrid cannot be loaded: ") + ::dlerror() + "; expected " + module_file +
                                " beside the program, or in lib/tandem where that is installed");

@@ -99,7 +99,7 @@ StepResult mean_of_period(const StepResult& local, const StepResult& sync, std::
 
 namespace {
 
-/// Of steps of which nobody else is told, and no more is asked for than the result.
+/// Returns the options for steps of which nobody is told, and nothing asked for but the result.
 SimulationOptions untold(SimulationOptions options) {
   options.simulated = nullptr;
   options.memory_over_time = false;

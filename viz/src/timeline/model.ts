@@ -26,7 +26,7 @@ export interface Model {
 
 const longestGapInBlock = 1 / 400; // of the step: what is not seen when all of it is in view
 
-const longestBreath_ms = 30; // without which the page does not answer
+const longestWork_ms = 30; // in which the page does not answer
 
 /** Row by row, letting the page breathe in between. A timeout after others takes 4 ms at least, so not after each. */
 export async function modelOf(title: string, timeline: Timeline): Promise<Model> {
@@ -39,7 +39,7 @@ export async function modelOf(title: string, timeline: Timeline): Promise<Model>
     const others = row.streams.filter(stream => stream !== kernels);
     const blocks = blocksOf(tasks, kernels ?? {name: "", first: 0, last: 0}, phaseOf, tasks.step_s * longestGapInBlock);
     rows.push({...row, kernels, blocks, communication: piecesOf(tasks, others, kernels)});
-    if (performance.now() - breathed_ms < longestBreath_ms) continue;
+    if (performance.now() - breathed_ms < longestWork_ms) continue;
     await new Promise(resolve => setTimeout(resolve));
     breathed_ms = performance.now();
   }
