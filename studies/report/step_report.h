@@ -20,8 +20,7 @@ namespace tandem::studies {
 /// faster: `blame` is empty.
 nlohmann::ordered_json step_report(const Scenario& scenario, const SimulatedStep& step, const std::string& command);
 
-/// Returns the page of such a step, when `blame`, which was told of it, has found what would make it
-/// faster.
+/// Returns the page of such a step, when `blame`, which was told of it, has found what would make it faster.
 std::string simulated_page(const Scenario& scenario, const SimulatedStep& step, BlameBeside& blame, const std::string& command);
 
 /// Returns the page of an executed step, which cannot be executed faster.
