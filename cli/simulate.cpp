@@ -108,7 +108,7 @@ ExitCode SimulateCommand::run(const Scenario& scenario, Outputs& outputs, const 
   SimulationOptions closely{.fold_tolerance = fold_tolerance,
                             .collectives = collectives,
                             .progress = &bar,
-                            .fold_time = no_fold.empty() && !shows_tasks,
+                            .fold_time = no_fold.empty() && options.trace.empty(),
                             .memory_over_time = !options.report.empty()};
   SimulatedStep step;
   BlameBeside blame;

@@ -24,7 +24,7 @@ TimeByThing add_up(const Dag& dag, const Timeline& timeline) {
   Bottlenecks bottlenecks(dag);
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
     const Task& task = dag.tasks[id];
-    const Seconds time = timeline.duration(id), on_all = time * dag.ranks[task.rank].count;
+    const Seconds time = timeline.times(id) * timeline.duration(id), on_all = time * dag.ranks[task.rank].count;
     if (!is_communication(task.op)) {
       sums.kernels[static_cast<std::size_t>(task.op)] += on_all;
       sums.compute[task.rank] += time;

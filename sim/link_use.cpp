@@ -74,8 +74,10 @@ PathUses path_uses(const Dag& dag, const Timeline& timeline, const Bins& bins, s
     use.by_bin.resize(count);
     const auto bytes = static_cast<double>(cost.bytes_per_channel);
     const Seconds latency = timeline.duration(first) > cost.latency ? cost.latency : 0;
-    bins.spread(bytes, timeline.start[first] + latency, timeline.end[first], use.by_bin);
-    use.bytes += bytes / cost.stretch;
+    const auto [first_time, last_time] = timeline.times_of(first);
+    for (std::int64_t time = first_time; time <= last_time; ++time)
+      bins.spread(bytes, timeline.start_of(first, time) + latency, timeline.end_of(first, time), use.by_bin);
+    use.bytes += timeline.times(first) * bytes / cost.stretch;
   }
   return uses;
 }

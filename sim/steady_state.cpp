@@ -129,8 +129,12 @@ std::optional<Repeat> find_repeat_of(const Dag& dag, const Timeline& timeline, c
   const std::optional<Started> started = started_between(timeline, at);
   if (!started || !are_repeated(dag, timeline, *started, length, each)) return {};
   if (!issues_for_free(dag) && !cpus_go_on(dag, timeline, *started, at[2], length, each)) return {};
-  return Repeat{
-      .from = at[2], .to = at[3], .times = times, .micro_batches = periods.micro_batches * static_cast<std::int32_t>(in_stretch)};
+  return Repeat{.from = at[2],
+                .to = at[3],
+                .times = times,
+                .micro_batches = periods.micro_batches * static_cast<std::int32_t>(in_stretch),
+                .before = at[1],
+                .second_half_from = periods.second_half_from};
 }
 
 }  // namespace

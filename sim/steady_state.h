@@ -13,8 +13,9 @@ inline constexpr std::int64_t most_periods_in_stretch = 4;
 
 /// What is looked for in a timeline: that micro-batches pass in periods which are alike.
 struct Periods {
-  std::int32_t micro_batches = 1;  ///< of a period, that pass the first stage's first chunk
-  std::int64_t left_out = 0;       ///< that the step has and the DAG has not
+  std::int32_t micro_batches = 1;     ///< of a period, that pass the first stage's first chunk
+  std::int64_t left_out = 0;          ///< that the step has and the DAG has not
+  std::int32_t second_half_from = 0;  ///< see Repeat
 };
 
 /// Finds a period of a simulated DAG that stands for those which were left out, and returns the timeline's repeat; nothing where

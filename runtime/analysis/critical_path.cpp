@@ -9,12 +9,47 @@
 namespace tandem {
 namespace {
 
-/// Of all that `id` and the other members of its collective waited for, what ended last.
+/// A task of the step: one of the timeline, when its stretch happens for the `time`-th time again.
+struct Occurrence {
+  TaskId task = no_id;
+  std::int64_t time = 0;
+};
+
+/// Tasks of a stretch that repeats itself, and those before it that did the same.
+class Stretch {
+ public:
+  explicit Stretch(const Timeline& timeline) : timeline_(timeline) {
+    const Repeat& repeat = timeline.repeat;
+    if (repeat.times == 0) return;
+    std::vector<TaskId> before, in_it;
+    for (TaskId id = 0; id < timeline.start.size(); ++id) {
+      const Seconds start = timeline.start[id];
+      if (repeat.holds(start)) in_it.push_back(id);
+      if (start >= repeat.before && start < repeat.from) before.push_back(id);
+    }
+    later_.assign(timeline.start.size(), no_id);
+    for (std::size_t i = 0; i < std::min(before.size(), in_it.size()); ++i) later_[before[i]] = in_it[i];
+  }
+
+  /// Returns which task of the step the timeline's `task` stands for, before one of the step that waits for it.
+  Occurrence before(TaskId task, const Occurrence& waits) const {
+    const auto [first, last] = timeline_.times_of(task);
+    if (last > 0) return {task, std::max(first, waits.time)};
+    if (waits.time == 0 || later_[task] == no_id) return {task, 0};
+    return {later_[task], waits.time - 1};
+  }
+
+ private:
+  const Timeline& timeline_;
+  std::vector<TaskId> later_;  ///< by task, the one that does the same in the stretch; no_id: none; empty where nothing repeats
+};
+
+/// Of all that `id` and the other members of its collective waited for, what ended last; the first of those that ended at once.
 TaskId last_before(const Dag& dag, const Timeline& timeline, const Predecessors& predecessors, const TaskId& id) {
   TaskId last = no_id;
   for (const TaskId member : dag.unit_of(id)) {
     for (const TaskId before : predecessors.of(member)) {
-      if (last == no_id || timeline.end[before] > timeline.end[last]) last = before;
+      if (last == no_id || timeline.end[before] > timeline.end[last] + instant) last = before;
     }
   }
   return last;
@@ -26,19 +61,23 @@ std::vector<PathSegment> critical_path(const Dag& dag, const Timeline& timeline)
   std::vector<PathSegment> path;
   if (dag.tasks.empty()) return path;
   const Predecessors predecessors(dag);
-  auto task = static_cast<TaskId>(std::ranges::max_element(timeline.end) - timeline.end.begin());
-  Seconds reached = timeline.end[task];  // all from here on is in `path`
+  const Stretch stretch(timeline);
+  const auto last = static_cast<TaskId>(std::ranges::max_element(timeline.end) - timeline.end.begin());
+  Occurrence at{last, timeline.times_of(last).second};
+  Seconds reached = timeline.end_of(at.task, at.time);  // all from here on is in `path`
   const auto add = [&](TaskId id, Seconds from) {
     if (from >= reached) return;
     path.push_back({id, from, reached});
     reached = from;
   };
-  while (task != no_id) {
-    const TaskId before = last_before(dag, timeline, predecessors, task);
-    const Seconds ready = before == no_id ? 0 : timeline.end[before];
-    add(task, std::max(timeline.start[task], ready));
+  while (at.task != no_id) {
+    const TaskId waited_for = last_before(dag, timeline, predecessors, at.task);
+    const Occurrence before = waited_for == no_id ? Occurrence{} : stretch.before(waited_for, at);
+    const Seconds ready = before.task == no_id ? 0 : timeline.end_of(before.task, before.time);
+    const bool waits = timeline.start[at.task] > (waited_for == no_id ? 0 : timeline.end[waited_for]) + instant;
+    add(at.task, waits ? timeline.start_of(at.task, at.time) : ready);
     add(no_id, ready);
-    task = before;
+    at = before;
   }
   std::ranges::reverse(path);
   return path;

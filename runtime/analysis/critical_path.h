@@ -19,8 +19,11 @@ struct PathSegment {
 /// where the one before it ends, the last ends with the task that ends last.
 ///
 /// It is walked from that task backwards. Before a task comes the predecessor that ended last, before a collective that of any of
-/// its members. Where the task started later than that, the time between is a wait (a launch, jitter). Where it was measured to
-/// start earlier, as a collective's kernel does that waits on the GPU for the others, it counts from its predecessor's end on.
+/// its members; of those that ended at once, the first. Where the task started later than that, the time between
+/// is a wait (a launch, jitter). Where it was measured to start earlier, as a collective's kernel does that waits on the GPU for
+/// the others, it counts from its predecessor's end on.
+///
+/// Where a stretch of the timeline repeats itself, the path is that of the step, and goes through the stretch as often.
 std::vector<PathSegment> critical_path(const Dag& dag, const Timeline& timeline);
 
 /// "gemm forward", "all_reduce (tp)", "wait".

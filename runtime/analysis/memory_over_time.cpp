@@ -14,16 +14,25 @@
 namespace tandem {
 namespace {
 
-/// One point per instant at which something changes, and one at 0. Inputs, and what graphs hold, are there all the time.
-std::vector<MemoryPoint> points_of(const std::vector<MemoryChange>& changes, const MemoryUse& use) {
+/// One point per instant of the step at which something changes, and one at 0. Inputs, and what graphs hold, are there all the
+/// time.
+std::vector<MemoryPoint> points_of(const std::vector<MemoryChange>& changes, const Repeat& repeat, const MemoryUse& use) {
   std::vector<MemoryPoint> points{{0, use.graph_activations, use.inputs + use.graph_buffers}};
-  for (const MemoryChange& change : changes) {
-    if (change.at > points.back().at) {
-      points.push_back(points.back());
-      points.back().at = change.at;
+  const auto add = [&](auto begin, auto end, std::int64_t time) {
+    for (auto change = begin; change != end; ++change) {
+      const Seconds at = change->at + static_cast<double>(time) * repeat.length();
+      if (at > points.back().at) {
+        points.push_back(points.back());
+        points.back().at = at;
+      }
+      (change->is_activation ? points.back().activations : points.back().buffers) += change->bytes;
     }
-    (change.is_activation ? points.back().activations : points.back().buffers) += change.bytes;
-  }
+  };
+  const auto stretch = std::ranges::lower_bound(changes, repeat.from, {}, &MemoryChange::at);
+  const auto rest = std::ranges::lower_bound(changes, repeat.to, {}, &MemoryChange::at);
+  add(changes.begin(), stretch, 0);
+  for (std::int64_t time = 0; time <= repeat.times; ++time) add(stretch, rest, time);
+  add(rest, changes.end(), repeat.times);
   return points;
 }
 
@@ -96,13 +105,15 @@ MemoryOverTime MemoriesOverTime::of(const MemoryUse& use, std::vector<MemoryChan
     return touched[buffers.place(use.rank, change.buffer)];
   };
   const std::vector<MemoryChange> changes = changes_in(MemoryHome::allocator, std::move(of_rank));
-  const auto after_peak = std::ranges::upper_bound(changes, use.peak_at, {}, &MemoryChange::at);
+  const Timeline& timeline = changes_.timeline();
+  const auto is_after_peak = [&](const MemoryChange& change) { return timeline.in_step(change.at) > use.peak_at; };
+  const auto after_peak = std::ranges::find_if(changes, is_after_peak);
   std::vector<Bytes> alive(dag.names.size(), 0);  // at the peak, by name: what was freed before cancels out
   for (auto change = changes.begin(); change != after_peak; ++change)
     alive[dag.tasks[told_by(*change).writer].name] += change->bytes;
   return {.use = use,
           .peak_task = after_peak == changes.begin() ? no_id : told_by(*std::prev(after_peak)).first,
-          .points = thinned(points_of(changes, use), detail_.points),
+          .points = thinned(points_of(changes, timeline.repeat, use), detail_.points),
           .largest = largest_of(dag, alive, use, detail_.holders)};
 }
 

@@ -2,17 +2,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "runtime/dag/dag.h"
 
 namespace tandem {
 
-/// Returns a number that is the same for dates of one instant, to within a tenth of a nanosecond: dates are sums, and what
-/// happens at once is apart by their rounding. Many are whole numbers of nanoseconds, which lie in the middle of an instant.
+/// Dates are sums, and those of what happens at once are apart by their rounding: by less than this.
+inline constexpr Seconds instant = 1e-10;
+
+/// Returns a number that is the same for dates of one instant. Many dates are whole numbers of nanoseconds, which lie in the
+/// middle of an instant.
 inline double instant_of(Seconds date) {
-  constexpr double instants_per_second = 1e10;
-  return std::round(date * instants_per_second);
+  static_assert(1 / instant == 1e10);
+  return std::round(date * (1 / instant));
 }
 
 /// A stretch of time, [from, to), that happens `times` more, each time right after the one before: what starts in it stands for
@@ -20,9 +25,12 @@ inline double instant_of(Seconds date) {
 struct Repeat {
   Seconds from = 0, to = 0;
   std::int64_t times = 0;
-  std::int32_t micro_batches = 1;  ///< of the stretch, that pass the first stage's first chunk
+  std::int32_t micro_batches = 1;     ///< of the stretch, that pass the first stage's first chunk
+  Seconds before = 0;                 ///< in [before, from) the same happened as in the stretch
+  std::int32_t second_half_from = 0;  ///< micro-batches from this one on pass the model's other copy, as many; 0: there is none
 
-  Seconds added() const { return static_cast<double>(times) * (to - from); }
+  Seconds length() const { return to - from; }
+  Seconds added() const { return static_cast<double>(times) * length(); }
   bool holds(Seconds at) const { return from <= at && at < to; }
 };
 
@@ -39,6 +47,13 @@ struct Timeline {
   /// Returns how many tasks of the step the task stands for: itself, and what repeats it.
   double times(TaskId id) const {
     return repeat.times > 0 && repeat.holds(start[id]) ? 1.0 + static_cast<double>(repeat.times) : 1;
+  }
+  /// Returns when the task starts, or ends, when the stretch happens for the `time`-th time again.
+  Seconds start_of(TaskId id, std::int64_t time) const { return start[id] + static_cast<double>(time) * repeat.length(); }
+  Seconds end_of(TaskId id, std::int64_t time) const { return end[id] + static_cast<double>(time) * repeat.length(); }
+  /// The first and the last of the times at which the task happens: 0 before the stretch, all of them in it, the last after it.
+  std::pair<std::int64_t, std::int64_t> times_of(TaskId id) const {
+    return {start[id] < repeat.to ? 0 : repeat.times, start[id] < repeat.from ? 0 : repeat.times};
   }
   /// Returns how much time of the step there is in [begin, end), with what repeats it.
   Seconds length(Seconds begin, Seconds end) const {

@@ -154,6 +154,26 @@ std::vector<TasksByStream> tasks_by_stream(const Dag& dag, const Timeline& timel
   return tasks;
 }
 
+/// A stream of a row: how many tasks it has in the columns, and which of them, in their order, happen more than once.
+Json stream_json(std::size_t stream, const std::vector<TaskId>& ids, const Timeline& timeline) {
+  Json json{{"stream", stream}, {"tasks", ids.size()}};
+  const Repeat& repeat = timeline.repeat;
+  if (repeat.times == 0) return json;
+  const auto from = [&](Seconds date) {
+    const auto starts_before = [&](TaskId id) { return timeline.start[id] < date; };
+    return std::ranges::partition_point(ids, starts_before) - ids.begin();
+  };
+  json["repeated"] = {from(repeat.from), from(repeat.to)};
+  return json;
+}
+
+Json repeat_json(const Repeat& repeat) {
+  return {{"times", repeat.times},
+          {"length_s", repeat.length()},
+          {"micro_batches", repeat.micro_batches},
+          {"second_half_from", repeat.second_half_from}};
+}
+
 std::size_t count_of(const std::vector<TasksByStream>& tasks) {
   std::size_t count = 0;
   for (const TasksByStream& of_rank : tasks)
@@ -209,7 +229,7 @@ std::vector<RankIndex> drawn_ranks(const Dag& dag, const Timeline& timeline) {
   if (ranks.size() > most) {
     std::vector<Seconds> busy(dag.ranks.size(), 0);
     for (TaskId id = 0; id < dag.tasks.size(); ++id)
-      if (dag.tasks[id].stream == Stream::compute) busy[dag.tasks[id].rank] += timeline.duration(id);
+      if (dag.tasks[id].stream == Stream::compute) busy[dag.tasks[id].rank] += timeline.times(id) * timeline.duration(id);
     std::map<std::int32_t, RankIndex> busiest;
     for (const RankIndex rank : ranks) {
       const auto [entry, is_first] = busiest.try_emplace(dag.ranks[rank].pp, rank);
@@ -234,7 +254,7 @@ Json timeline_json(const Dag& dag, const Timeline& timeline, const std::vector<R
     for (std::size_t stream = 0; stream < stream_count; ++stream) {
       const std::vector<TaskId>& ids = tasks[rank][stream];
       if (ids.empty()) continue;
-      streams.push_back({{"stream", stream}, {"tasks", ids.size()}});
+      streams.push_back(stream_json(stream, ids, timeline));
       std::int64_t now = 0;
       for (const TaskId id : ids) {
         const Task& task = dag.tasks[id];
@@ -255,8 +275,10 @@ Json timeline_json(const Dag& dag, const Timeline& timeline, const std::vector<R
   }
   Json streams = Json::array();
   for (std::size_t s = 0; s < stream_count; ++s) streams.push_back(name_of(static_cast<Stream>(s)));
-  return {{"tick_s", tick.seconds()}, {"step_s", timeline.makespan()}, {"streams", streams}, {"rows", rows},
-          {"types", types.take()},    {"columns", columns.json()}};
+  Json json{{"tick_s", tick.seconds()}, {"step_s", timeline.makespan()}, {"streams", streams}, {"rows", rows},
+            {"types", types.take()},    {"columns", columns.json()}};
+  if (timeline.repeat.times > 0) json["repeat"] = repeat_json(timeline.repeat);
+  return json;
 }
 
 }  // namespace tandem::studies

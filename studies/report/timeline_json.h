@@ -16,7 +16,7 @@ using BoundOf = std::function<std::string(TaskId)>;
 /// Returns the ranks that the page draws, by stage: all ranks, or where there are more than 64 the busiest of each stage.
 std::vector<RankIndex> drawn_ranks(const Dag& dag, const Timeline& timeline);
 
-/// Returns the tasks of those ranks, in columns of deflated numbers.
+/// Returns the tasks of those ranks, in columns of deflated numbers. What happens more than once in the step is there once.
 nlohmann::ordered_json timeline_json(const Dag& dag, const Timeline& timeline, const std::vector<RankIndex>& ranks,
                                      const BoundOf& bound_of);
 

@@ -31,7 +31,7 @@ std::vector<Seconds> with_faster_links(const Scenario& scenario, const World& wo
                                        std::size_t jobs) {
   WorldOptions by_every_link = world.options;
   by_every_link.by_every_link = true;
-  return makespans_folded_in_time(scenario, make_world(scenario, true, by_every_link), nullptr, speedups, jobs);
+  return makespans_folded_in_time(scenario, make_world(scenario, true, by_every_link), {}, speedups, jobs);
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ std::vector<Seconds> faster_step_times(const Scenario& scenario, const FreshStep
   if (step.collectives == Collectives::steps) return sim::makespans(step.dag, speedups, jobs, Collectives::steps);
   if (!step.folded) return sim::makespans(step.dag, speedups, jobs);
   const auto as_folded = [&](std::span<const Speedup> some, std::size_t at_once) {
-    return makespans_folded_in_time(scenario, step.world, &step.dag, some, at_once);
+    return makespans_folded_in_time(scenario, step.world, {&step.dag, step.timeline.repeat}, some, at_once);
   };
   const std::array<Part, 2> parts = parts_by_links(speedups);
   const auto& [others, of_links] = parts;

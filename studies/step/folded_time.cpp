@@ -12,6 +12,7 @@
 #include "runtime/backend_names.h"
 #include "scenarios/schedules/shorter_schedule.h"
 #include "sim/steady_state.h"
+#include "studies/step/graph_facts.h"
 
 namespace tandem::studies {
 namespace {
@@ -55,7 +56,15 @@ std::vector<ShorterSchedule> shorter_schedules(const Scenario& scenario) {
 }
 
 sim::Periods periods_of(const ShorterSchedule& shorter) {
-  return {.micro_batches = shorter.period_of_chunk, .left_out = shorter.left_out};
+  const bool has_two_copies = shorter.period_of_chunk < shorter.period;
+  return {.micro_batches = shorter.period_of_chunk,
+          .left_out = shorter.left_out,
+          .second_half_from = has_two_copies ? shorter.micro_batches / 2 : 0};
+}
+
+/// Whether a step that was folded by this schedule repeats itself so.
+bool leaves_out_as_much(const ShorterSchedule& shorter, const Repeat& repeat) {
+  return repeat.times * repeat.micro_batches == shorter.left_out * shorter.period_of_chunk;
 }
 
 std::optional<SimulatedStep> simulate_shorter(const Scenario& scenario, const World& world, const SimulationOptions& options,
@@ -68,9 +77,12 @@ std::optional<SimulatedStep> simulate_shorter(const Scenario& scenario, const Wo
   spdlog::debug("{} micro-batches {}", shorter.micro_batches, repeat ? "settle" : "do not settle");
   if (!repeat) return {};
   step.timeline.repeat = *repeat;
+  if (options.simulated) options.simulated({world, step.dag, step.timeline, true, options.collectives});
   const RunFacts facts{
       .backend = simgrid_backend, .collectives = name_of(options.collectives), .folded = true, .peak_rss = run.peak_rss};
-  step.result = summarize(step.dag, step.timeline, scenario.training.precision, facts);
+  GraphFacts graph(step.dag, step.timeline);
+  step.result = summarize(step.dag, step.timeline, graph, scenario.training.precision, facts,
+                          options.memory_over_time ? &step.memory : nullptr);
   const bool is_whole = std::isfinite(step.result.upper_bound) && step.result.device_memory;
   if (!is_whole) spdlog::debug("its {} settle", step.result.device_memory ? "bound does not" : "memory does not");
   return is_whole ? std::optional(std::move(step)) : std::nullopt;
@@ -86,7 +98,7 @@ std::optional<SimulatedStep> simulate_folded_in_time(const Scenario& scenario, c
   return {};
 }
 
-std::vector<Seconds> makespans_folded_in_time(const Scenario& scenario, const World& world, const Dag* whole,
+std::vector<Seconds> makespans_folded_in_time(const Scenario& scenario, const World& world, const LoweredStep& known,
                                               std::span<const Speedup> speedups, std::size_t jobs) {
   std::vector<Seconds> makespans(speedups.size(), std::numeric_limits<Seconds>::quiet_NaN());
   const auto find_unknown = [&](const std::function<std::vector<Seconds>(std::span<const Speedup>)>& simulate) {
@@ -104,11 +116,14 @@ std::vector<Seconds> makespans_folded_in_time(const Scenario& scenario, const Wo
   if (is_one_step_of_one_kind(scenario, {}))
     for (const ShorterSchedule& shorter : shorter_schedules(scenario))
       find_unknown([&](std::span<const Speedup> unknown) {
-        const Dag shorter_dag = lower(scenario, world, {.micro_batches = shorter.micro_batches});
-        return sim::makespans(shorter_dag, periods_of(shorter), unknown, jobs);
+        std::optional<Dag> lowered;
+        const bool is_known = known.dag != nullptr && leaves_out_as_much(shorter, known.repeat);
+        if (!is_known) lowered = lower(scenario, world, {.micro_batches = shorter.micro_batches});
+        return sim::makespans(is_known ? *known.dag : *lowered, periods_of(shorter), unknown, jobs);
       });
   find_unknown([&](std::span<const Speedup> unknown) {
-    return whole != nullptr ? sim::makespans(*whole, unknown, jobs) : sim::makespans(lower(scenario, world), unknown, jobs);
+    const bool is_known = known.dag != nullptr && known.repeat.times == 0;
+    return is_known ? sim::makespans(*known.dag, unknown, jobs) : sim::makespans(lower(scenario, world), unknown, jobs);
   });
   return makespans;
 }

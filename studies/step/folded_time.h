@@ -17,9 +17,15 @@ namespace tandem::studies {
 std::optional<SimulatedStep> simulate_folded_in_time(const Scenario& scenario, const World& world,
                                                      const SimulationOptions& options, const StepRange& steps);
 
+/// A step that was lowered already.
+struct LoweredStep {
+  const Dag* dag = nullptr;  ///< null: none
+  Repeat repeat = {};        ///< of its simulation, where it is a shorter one
+};
+
 /// Returns how long a step on this world takes with each of `speedups`, `jobs` of which are simulated at a time: a shorter one
-/// where that settles, and otherwise the `whole`, which is lowered if it is null.
-std::vector<Seconds> makespans_folded_in_time(const Scenario& scenario, const World& world, const Dag* whole,
+/// where that settles, and otherwise the whole. Each is lowered unless it is the one that is `known`.
+std::vector<Seconds> makespans_folded_in_time(const Scenario& scenario, const World& world, const LoweredStep& known,
                                               std::span<const Speedup> speedups, std::size_t jobs);
 
 /// Steps with as few micro-batches as show every collective that the whole step has.

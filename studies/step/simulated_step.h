@@ -42,12 +42,12 @@ struct SimulationOptions {
   double fold_tolerance = 0;  ///< see CableMerge; the result then tells what step times it can be off by
   Collectives collectives = Collectives::fluid;
   Progress* progress = nullptr;  ///< is told how far it is
-  /// Leaves out what repeats itself (folded_time.h). For those who ask for the result alone: `dag` and `timeline` may then be
-  /// those of a step with fewer micro-batches.
+  /// Leaves out what repeats itself (folded_time.h): `dag` and `timeline` may then be those of a step with fewer micro-batches,
+  /// of which `timeline.repeat` says what stands for more.
   bool fold_time = false;
-  bool memory_over_time = false;  ///< is asked for; of a step that is not folded in time
-  /// Is told of the step in whole before it is summed up, so that who simulates it once more can begin. Where trees are tried
-  /// that tell no ranks apart, two steps may be told of, of which the last is that of `dag`.
+  bool memory_over_time = false;  ///< is asked for
+  /// Is told of the step before it is summed up, so that who simulates it once more can begin. Where a step is tried that has
+  /// fewer micro-batches, or trees that tell no ranks apart, several may be told of, of which the last is that of `dag`.
   std::function<void(const FreshStep&)> simulated = {};
   /// This process simulates nothing after the step: its last simulation may be done here (sim::simulate_here).
   bool ends_process = false;

@@ -1,10 +1,7 @@
 // The HTML page that --report and `tandem report` write: what it is given to draw. How it draws it is tested in a browser
 // (viz/tests).
 #include <gtest/gtest.h>
-#include <zlib.h>
 
-#include <boost/archive/iterators/binary_from_base64.hpp>
-#include <boost/archive/iterators/transform_width.hpp>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -13,11 +10,13 @@
 #include "tests/cli/json_result.h"
 #include "tests/cli/run_validate.h"
 #include "tests/cli/study.h"
+#include "tests/studies/page_columns.h"
 
 namespace tandem::cli::report_test {
 namespace {
 
 using nlohmann::json;
+using studies::column;
 
 const std::string tiny = scenario_file("tiny-host");
 constexpr int does_not_fit = 3;
@@ -52,25 +51,6 @@ double sum_of(const json& list, const char* key) {
   return sum;
 }
 
-/// A column of the page's critical path: base64 of deflated little-endian numbers.
-template <typename Number>
-std::vector<Number> column(const json& path, const char* name) {
-  const auto text = path["columns"][name].get<std::string>();
-  using Bytes =
-      boost::archive::iterators::transform_width<boost::archive::iterators::binary_from_base64<std::string::const_iterator>, 8,
-                                                 6>;
-  const std::size_t digits = text.find_last_not_of('=') + 1;
-  std::string deflated;
-  for (Bytes byte(text.begin()); deflated.size() < digits * 6 / 8; ++byte) deflated.push_back(*byte);
-  std::vector<Number> numbers(path["segments"].get<std::size_t>());
-  uLongf size = numbers.size() * sizeof(Number);
-  EXPECT_EQ(uncompress(reinterpret_cast<Bytef*>(numbers.data()), &size, reinterpret_cast<const Bytef*>(deflated.data()),
-                       deflated.size()),
-            Z_OK);
-  EXPECT_EQ(size, numbers.size() * sizeof(Number)) << name;
-  return numbers;
-}
-
 /// What must hold of every simulated step's page.
 void expect_consistent(const json& report) {
   const double step = report["timeline"]["step_s"];
@@ -89,7 +69,8 @@ void expect_consistent(const json& report) {
   EXPECT_NEAR(now, step, 1e-9 * step);
   for (const auto row : column<std::int16_t>(path, "row")) EXPECT_LT(row, static_cast<int>(report["timeline"]["rows"].size()));
   const auto tasks_of = column<std::uint32_t>(path, "tasks");
-  EXPECT_EQ(tasks_of.size(), column<std::uint32_t>(path, "task").size());
+  EXPECT_EQ(tasks_of.size(), path["segments"]);
+  EXPECT_EQ(column<std::uint32_t>(path, "task").size(), path["segments"]);
   EXPECT_GE(std::ranges::min(tasks_of), 1U);
 
   const json& stages = report["result"]["memory"]["stages"];
@@ -109,8 +90,12 @@ void expect_consistent(const json& report) {
   for (const json& blame : report["blame"])
     EXPECT_NEAR(blame["gained_s"].get<double>(), step - blame["step_time_s"].get<double>(), 1e-9 * step);
   std::size_t tasks = 0;
+  const std::size_t times = report["timeline"].contains("repeat") ? report["timeline"]["repeat"]["times"].get<std::size_t>() : 0;
   for (const json& row : report["timeline"]["rows"])
-    for (const json& stream : row["streams"]) tasks += stream["tasks"].get<std::size_t>();
+    for (const json& stream : row["streams"]) {
+      tasks += stream["tasks"].get<std::size_t>();
+      if (times > 0) tasks += times * (stream["repeated"][1].get<std::size_t>() - stream["repeated"][0].get<std::size_t>());
+    }
   if (report["timeline"]["rows"].size() == report["result"]["run"]["rank_classes"]) {
     EXPECT_EQ(tasks, report["result"]["run"]["tasks"]);
   }

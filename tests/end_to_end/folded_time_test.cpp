@@ -66,12 +66,6 @@ bool expect_equal_when_folded_in_time(const Scenario& scenario, const std::strin
   return true;
 }
 
-Scenario with_micro_batches(Scenario scenario, std::int64_t count) {
-  TrainingSpec& training = scenario.training;
-  training.global_batch = count * scenario.parallelism.data_replicas() * training.micro_batch;
-  return scenario;
-}
-
 TEST(FoldedTime, IsTheWholeStepOnEverySchedule) {
   for (const std::string plan :
        {"parallelism.dp=2 training.schedule=1f1b", "parallelism.pp=4 training.schedule=1f1b",
@@ -115,7 +109,7 @@ TEST(FoldedTime, FasterStepsAreWholeOnes) {
     const World world = make_world(scenario, true, {.by_every_link = true});
     const Dag dag = lower(scenario, world), none;
     const std::vector<Seconds> whole = sim::makespans(dag, speedups, 1);
-    const std::vector<Seconds> folded = makespans_folded_in_time(scenario, world, settles ? &none : &dag, speedups, 1);
+    const std::vector<Seconds> folded = makespans_folded_in_time(scenario, world, {settles ? &none : &dag}, speedups, 1);
     for (std::size_t i = 0; i < speedups.size(); ++i)
       EXPECT_NEAR(folded[i], whole[i], 1e-9 * whole[i]) << plan << ": " << speedups[i].name();
   }

@@ -40,6 +40,12 @@ Scenario pure_pipeline(int stages, int micro_batches, const std::string& schedul
   });
 }
 
+Scenario with_micro_batches(Scenario scenario, std::int64_t count) {
+  TrainingSpec& training = scenario.training;
+  training.global_batch = count * scenario.parallelism.data_replicas() * training.micro_batch;
+  return scenario;
+}
+
 std::vector<std::string> words(const std::string& text) {
   std::istringstream stream(text);
   std::vector<std::string> list;

@@ -172,6 +172,10 @@ export interface MeshAxis {
 /**
  * Tasks by row, stream, time. The columns hold the tasks of row 0 stream 0, then stream 1, ...; each is base64 of zlib-deflated
  * little-endian numbers. A task starts `gap` ticks after the end of the one before it on its stream (the first: after 0).
+ *
+ * Where there is a `repeat`, the `repeated` tasks of each stream happen once more `times` times, each time `length_s` and so many
+ * micro-batches later than before, and the tasks after them come as much later as the last of these times. Where the model has
+ * two copies, the micro-batches of the second count from one that is all of that later, in every task.
  */
 export interface Timeline {
   tick_s: number;
@@ -188,6 +192,14 @@ export interface Timeline {
     layer: string; // int16; -1: none
     chunk: string; // int16, model chunk on the rank; -1: none
   };
+  repeat?: Repeat;
+}
+
+export interface Repeat {
+  times: number; // at least 1
+  length_s: number;
+  micro_batches: number;
+  second_half_from: number; // the first micro-batch of the second copy of the model; 0: there is one copy
 }
 
 export interface TimelineRow {
@@ -195,7 +207,13 @@ export interface TimelineRow {
   rank: number; // in the world
   stands_for: number; // ranks that behave alike
   name: string; // "rank 16 · tp 0 · pp 1 ×1024"
-  streams: {stream: number; tasks: number}[];
+  streams: StreamTasks[];
+}
+
+export interface StreamTasks {
+  stream: number;
+  tasks: number; // in the columns
+  repeated?: [first: number, after: number]; // of these, with a `repeat`
 }
 
 export interface TaskType {

@@ -8,9 +8,9 @@ import { encode, pipeline, types } from './timeline_encoding.mjs'
 
 const {
   decode, blocksOf, phaseOfType, piecesOf, at, lowerBound, lowerBoundNear, upperBound, fitted, show, zoom, pan, xOf, timeOf, tickStep,
-  tickLabel, layoutOf, lineAt, bottomOf, pathOf, modelOf, coloursOf, LanePainter,
+  tickLabel, layoutOf, lineAt, bottomOf, pathOf, modelOf, coloursOf, LanePainter, countOf, microBatchesInStep,
 } = Object.assign({}, ...await load(...[
-  'decode', 'blocks', 'communication', 'search', 'view', 'layout', 'path', 'model', 'colours', 'lane',
+  'decode', 'blocks', 'communication', 'search', 'view', 'layout', 'path', 'model', 'colours', 'lane', 'repeat',
 ].map(name => `timeline/${name}.ts`)))
 
 /// A stream of tasks with random waits, some of them none, in ticks.
@@ -52,6 +52,41 @@ test('decoding gives back what was encoded: 83 thousand tasks of 16 stages', asy
 
 test('decoding gives back what was encoded: 700 thousand tasks of 16 stages', async () => {
   assert.equal(await checkDecoded(pipeline({ stages: 16, microBatches: 60, layers: 121 })), 16 * (60 * (6 * 121 + 1) + 2))
+})
+
+/// What `few` has, with the tasks that start in [from, to) said to happen `times` more.
+function repeated(few, from, to, times, microBatches) {
+  const timeline = encode(few)
+  const before = (tasks, date) => tasks.filter(({ start }) => start < date).length
+  for (const [r, { streams }] of few.rows.entries()) {
+    for (const [s, { tasks }] of streams.entries()) timeline.rows[r].streams[s].repeated = [before(tasks, from), before(tasks, to)]
+  }
+  const repeat = { times, length_s: (to - from) * few.tick_s, micro_batches: microBatches, second_half_from: 0 }
+  return { ...timeline, step_s: few.step_s + times * repeat.length_s, repeat }
+}
+
+test('of a step folded in time, decoding gives the whole step', async () => {
+  const layers = 3, stages = 4
+  for (const period of [1, 2, 3]) {
+    const [few, all] = [16, 16 + 5 * period].map(microBatches => pipeline({ stages, microBatches, layers }))
+    const from = few.rows[0].streams[0].tasks.find(({ microBatch, type }) => microBatch === 9 && type === 0).start
+    const timeline = repeated(few, from, from + period * 3 * layers * 1000, 5, period)
+    const [folded, whole] = await Promise.all([decode(timeline), decode(encode(all))])
+    assert.equal(countOf(timeline), whole.start_s.length)
+    close(folded.step_s, whole.step_s)
+    assert.deepEqual(folded.rows, whole.rows)
+    for (const name of ['type', 'microBatch', 'layer', 'chunk']) assert.deepEqual(folded[name], whole[name])
+    for (const name of ['start_s', 'end_s', 'busyUpTo_s']) folded[name].forEach((value, i) => close(value, whole[name][i]))
+  }
+})
+
+test('micro-batches of the second copy of a model come after those that the first leaves out', () => {
+  const repeat = { times: 5, length_s: 1, micro_batches: 2, second_half_from: 8 }
+  const inColumns = Int16Array.of(-1, 7, 8, 15)
+  assert.deepEqual(microBatchesInStep(inColumns, 0, repeat), Int16Array.of(-1, 7, 18, 25))
+  assert.deepEqual(microBatchesInStep(inColumns, 5, repeat), Int16Array.of(-1, 17, 28, 35))
+  assert.deepEqual(microBatchesInStep(inColumns, 5, { ...repeat, second_half_from: 0 }), Int16Array.of(-1, 17, 18, 25))
+  assert.deepEqual(microBatchesInStep(inColumns, 0, undefined), inColumns)
 })
 
 test('times beyond 2^32 ticks are exact, and so are the extremes of the labels', async () => {

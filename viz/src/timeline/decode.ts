@@ -2,6 +2,7 @@
 
 import {column, columnOfAnyLength} from "../columns";
 import type {TaskType, Timeline} from "../report";
+import {countOf, microBatchesInStep, partsOf} from "./repeat";
 
 /** Tasks [first, last) of one stream of one row, in time's order and without overlap. */
 export interface Stream {
@@ -30,6 +31,16 @@ export interface Tasks {
   chunk: Int16Array;
 }
 
+/** By task of the columns. */
+interface Columns {
+  gap: Uint32Array;
+  duration: Uint32Array;
+  type: Uint32Array;
+  microBatch: Int16Array;
+  layer: Int16Array;
+  chunk: Int16Array;
+}
+
 /** Throws an Error that says which column is broken. */
 export async function decode(timeline: Timeline): Promise<Tasks> {
   const count = timeline.rows.reduce((sum, row) => row.streams.reduce((tasks, stream) => tasks + stream.tasks, sum), 0);
@@ -40,7 +51,7 @@ export async function decode(timeline: Timeline): Promise<Tasks> {
     column(columns, "type", count, Uint32Array),
     labelsOf(columns, count),
   ]);
-  return {step_s: timeline.step_s, types: timeline.types, ...place(timeline, gap, duration), type, ...labels};
+  return {step_s: timeline.step_s, types: timeline.types, ...place(timeline, {gap, duration, type, ...labels})};
 }
 
 async function labelsOf(columns: Timeline["columns"], count: number) {
@@ -65,25 +76,66 @@ async function labelsOf(columns: Timeline["columns"], count: number) {
   return {microBatch, layer, chunk};
 }
 
-/** Times from gaps and durations. Ticks are added up as integers, which a double holds exactly, and scaled last. */
-function place(timeline: Timeline, gap: Uint32Array, duration: Uint32Array) {
-  const start_s = new Float64Array(gap.length);
-  const end_s = new Float64Array(gap.length);
-  const busyUpTo_s = new Float64Array(gap.length + 1);
-  let task = 0;
+/** The tasks of the step. */
+function place(timeline: Timeline, columns: Columns) {
+  const {repeat, tick_s} = timeline;
+  const count = countOf(timeline);
+  const start_s = new Float64Array(count);
+  const end_s = new Float64Array(count);
+  const type = new Uint32Array(count);
+  const microBatch = new Int16Array(count);
+  const layer = new Int16Array(count);
+  const chunk = new Int16Array(count);
+  const ticksOfTime = repeat ? repeat.length_s / tick_s : 0;
+  let first = 0; // task of a stream
+  let inColumns = 0;
   const rows = timeline.rows.map(({stage, rank, name, streams}) => {
-    const placed = streams.map(stream => {
-      const first = task;
-      for (let ticks = 0; task < first + stream.tasks; ++task) {
-        ticks += gap[task];
-        start_s[task] = ticks * timeline.tick_s;
-        ticks += duration[task];
-        end_s[task] = ticks * timeline.tick_s;
-        busyUpTo_s[task + 1] = busyUpTo_s[task] + duration[task] * timeline.tick_s;
+    const ofRow = streams.map(stream => {
+      const ticks = ticksOf(columns, inColumns, stream.tasks);
+      let last = first;
+      for (const part of partsOf(stream, repeat)) {
+        const from = inColumns + part.first;
+        const to = inColumns + part.after;
+        const shift = part.time * ticksOfTime;
+        for (let at = part.first, task = last; at < part.after; ++at, ++task) {
+          start_s[task] = (ticks.start[at] + shift) * tick_s;
+          end_s[task] = (ticks.end[at] + shift) * tick_s;
+        }
+        if (last > first) beginNoEarlier(start_s, end_s, last, last + to - from);
+        type.set(columns.type.subarray(from, to), last);
+        layer.set(columns.layer.subarray(from, to), last);
+        chunk.set(columns.chunk.subarray(from, to), last);
+        microBatch.set(microBatchesInStep(columns.microBatch.subarray(from, to), part.time, repeat), last);
+        last += to - from;
       }
-      return {name: timeline.streams[stream.stream] ?? `stream ${stream.stream}`, first, last: task};
+      const placed = {name: timeline.streams[stream.stream] ?? `stream ${stream.stream}`, first, last};
+      first = last;
+      inColumns += stream.tasks;
+      return placed;
     });
-    return {stage, rank, name, streams: placed};
+    return {stage, rank, name, streams: ofRow};
   });
-  return {rows, start_s, end_s, busyUpTo_s};
+  const busyUpTo_s = new Float64Array(count + 1);
+  for (let task = 0; task < count; ++task) busyUpTo_s[task + 1] = busyUpTo_s[task] + end_s[task] - start_s[task];
+  return {rows, start_s, end_s, busyUpTo_s, type, microBatch, layer, chunk};
+}
+
+/** Where one part ends and the next begins, rounding to ticks may have tasks overlap by one. */
+function beginNoEarlier(start_s: Float64Array, end_s: Float64Array, first: number, after: number): void {
+  for (let task = first; task < after && start_s[task] < end_s[task - 1]; ++task) {
+    start_s[task] = end_s[task - 1];
+    end_s[task] = Math.max(end_s[task], start_s[task]);
+  }
+}
+
+/** When tasks of a stream start and end. Ticks are added up as integers, which a double holds exactly, and scaled last. */
+function ticksOf({gap, duration}: Columns, before: number, count: number) {
+  const start = new Float64Array(count);
+  const end = new Float64Array(count);
+  for (let at = 0, now = 0; at < count; ++at) {
+    start[at] = now + gap[before + at];
+    now = start[at] + duration[before + at];
+    end[at] = now;
+  }
+  return {start, end};
 }

@@ -8,6 +8,7 @@ import {Chart} from "./chart";
 import {modelOf} from "./model";
 import {hooksOf, type TimelineHooks} from "./hooks";
 import {pathOf} from "./path";
+import {countOf} from "./repeat";
 import "./timeline.css";
 
 export interface TimelineContainer extends HTMLElement {
@@ -39,8 +40,4 @@ async function build(
   }
   const drawable = path && path.segments > 0 ? pathOf(await segmentsOf(path), models[0].rows.length) : null;
   return new Chart(container, models, drawable);
-}
-
-function countOf({rows}: Timeline): number {
-  return rows.reduce((sum, {streams}) => streams.reduce((tasks, stream) => tasks + stream.tasks, sum), 0);
 }
