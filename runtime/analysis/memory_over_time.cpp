@@ -5,6 +5,7 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "runtime/analysis/graph_memory.h"
@@ -61,15 +62,17 @@ struct Touched {
   TaskId writer = no_id;  ///< wrote it first; the first to touch it where none writes
 };
 
-/// By place of a buffer of the rank (by_rank.h).
-std::vector<Touched> touched_on(const MemoryChanges& changes, RankIndex rank) {
+/// By place of a buffer of the rank (by_rank.h), of those alone that are `asked` for.
+std::vector<Touched> touched_on(const MemoryChanges& changes, RankIndex rank, const std::vector<bool>& asked) {
   const Dag& dag = changes.dag();
   const Timeline& timeline = changes.timeline();
   const ByRank &tasks = changes.origins().tasks, &buffers = changes.origins().buffers;
   std::vector<Touched> touched(buffers.count(rank));
   tasks.for_each(rank, [&](TaskId id) {
     for (const Operand& operand : dag.operands_of(id)) {
-      Touched& buffer = touched[buffers.place(rank, dag.buffers[operand.buffer].base)];
+      const std::size_t place = buffers.place(rank, dag.buffers[operand.buffer].base);
+      if (!asked[place]) continue;
+      Touched& buffer = touched[place];
       if (buffer.first == no_id || timeline.start[id] < timeline.start[buffer.first]) buffer.first = id;
       if (buffer.writer == no_id && operand.access() != Access::read) buffer.writer = id;
     }
@@ -100,19 +103,22 @@ std::vector<MemoryHolder> largest_of(const Dag& dag, const std::vector<Bytes>& b
 MemoryOverTime MemoriesOverTime::of(const MemoryUse& use, std::vector<MemoryChange> of_rank) const {
   const Dag& dag = changes_.dag();
   const ByRank& buffers = changes_.origins().buffers;
-  const std::vector<Touched> touched = touched_on(changes_, use.rank);
-  const auto told_by = [&](const MemoryChange& change) -> const Touched& {
-    return touched[buffers.place(use.rank, change.buffer)];
-  };
-  const std::vector<MemoryChange> changes = changes_in(MemoryHome::allocator, std::move(of_rank));
   const Timeline& timeline = changes_.timeline();
+  const std::vector<MemoryChange> changes = changes_in(MemoryHome::allocator, std::move(of_rank));
   const auto is_after_peak = [&](const MemoryChange& change) { return timeline.in_step(change.at) > use.peak_at; };
-  const auto after_peak = std::ranges::find_if(changes, is_after_peak);
-  std::vector<Bytes> alive(dag.names.size(), 0);  // at the peak, by name: what was freed before cancels out
-  for (auto change = changes.begin(); change != after_peak; ++change)
-    alive[dag.tasks[told_by(*change).writer].name] += change->bytes;
+  const std::span<const MemoryChange> up_to_peak(changes.begin(), std::ranges::find_if(changes, is_after_peak));
+  const auto place_of = [&](const MemoryChange& change) { return buffers.place(use.rank, change.buffer); };
+  std::vector<Bytes> held(buffers.count(use.rank), 0);  // at the peak, by place
+  for (const MemoryChange& change : up_to_peak) held[place_of(change)] += change.bytes;
+  std::vector<bool> is_held(held.size());
+  for (std::size_t place = 0; place < held.size(); ++place) is_held[place] = held[place] != 0;
+  if (!up_to_peak.empty()) is_held[place_of(up_to_peak.back())] = true;
+  const std::vector<Touched> touched = touched_on(changes_, use.rank, is_held);
+  std::vector<Bytes> alive(dag.names.size(), 0);  // at the peak, by name
+  for (std::size_t place = 0; place < held.size(); ++place)
+    if (held[place] != 0) alive[dag.tasks[touched[place].writer].name] += held[place];
   return {.use = use,
-          .peak_task = after_peak == changes.begin() ? no_id : told_by(*std::prev(after_peak)).first,
+          .peak_task = up_to_peak.empty() ? no_id : touched[place_of(up_to_peak.back())].first,
           .points = thinned(points_of(changes, timeline.repeat, use), detail_.points),
           .largest = largest_of(dag, alive, use, detail_.holders)};
 }

@@ -43,7 +43,7 @@ BufferId DagBuilder::buffer(RankIndex rank, BufferKind kind, DType dtype, const 
   const auto id = static_cast<BufferId>(dag_.buffers.size());
   dag_.buffers.push_back(
       {.shape = shape, .dtype = dtype, .scaling = scaling, .kind = kind, .rank = rank, .base = id, .offset = 0});
-  first_access_.push_back(no_id);
+  accesses_.add_buffer();
   return id;
 }
 
@@ -53,14 +53,15 @@ BufferId DagBuilder::view(BufferId of, std::int64_t offset, const Shape& shape) 
   view.shape = shape;
   view.offset += offset;
   dag_.buffers.push_back(view);
-  first_access_.push_back(no_id);
+  accesses_.add_buffer();
   return static_cast<BufferId>(dag_.buffers.size() - 1);
 }
 
 BufferId DagBuilder::buffer_like(BufferId earlier, BufferId base) {
+  const auto id = static_cast<BufferId>(dag_.buffers.size());
   dag_.buffers.push_like(earlier, base);
-  first_access_.push_back(no_id);
-  return static_cast<BufferId>(dag_.buffers.size() - 1);
+  base == id ? accesses_.add_untracked_buffer() : accesses_.add_buffer();
+  return id;
 }
 
 std::uint16_t DagBuilder::name_id(std::string_view name) {
@@ -85,34 +86,16 @@ std::uint32_t DagBuilder::attribute_id(OpKind op, Phase phase, const OpAttribute
 
 void DagBuilder::order_by_access(TaskId task, Stream stream, const Operand& operand) {
   const Buffer& buffer = dag_.buffers[operand.buffer];
-  const std::int64_t begin = buffer.offset;
-  const std::int64_t end = begin + buffer.shape.elements();
   if (buffer.base < ended_buffers_) throw std::logic_error("a task names a buffer of a rank that is complete");
-  std::uint32_t& first = first_access_[buffer.base - ended_buffers_];
-  const bool writes = operand.access() != Access::read;
-  std::uint32_t* link = &first;
-  while (*link != no_id) {
-    AccessRecord& record = accesses_[*link];
-    const bool overlap = record.begin < end && begin < record.end;
-    // Stream order holds already for what ran earlier on the same stream.
-    if (overlap && (writes || record.write) && record.stream != stream) before_.push_back(record.task);
-    // On one stream a later reader ends after an earlier one: only the last need be waited for.
-    const bool is_followed = writes || (!record.write && record.stream == stream);
-    if (is_followed && begin <= record.begin && record.end <= end) {
-      const std::uint32_t next = std::exchange(record.next, free_access_);
-      free_access_ = std::exchange(*link, next);
-    } else {
-      link = &record.next;
-    }
-  }
-  const AccessRecord record{begin, end, task, first, stream, writes};
-  if (free_access_ == no_id) {
-    first = static_cast<std::uint32_t>(accesses_.size());
-    accesses_.push_back(record);
-  } else {
-    first = free_access_;
-    free_access_ = std::exchange(accesses_[free_access_], record).next;
-  }
+  const std::size_t number = buffer.base - ended_buffers_;
+  if (!accesses_.is_tracked(number)) throw UntrackedBuffer("a task names a buffer of a copied pass");
+  accesses_.note(number,
+                 {.task = task,
+                  .begin = buffer.offset,
+                  .end = buffer.offset + buffer.shape.elements(),
+                  .stream = stream,
+                  .writes = operand.access() != Access::read},
+                 before_);
 }
 
 TaskId DagBuilder::add_task(const Task& task, std::span<const Operand> operands) {
@@ -121,7 +104,8 @@ TaskId DagBuilder::add_task(const Task& task, std::span<const Operand> operands)
   return id;
 }
 
-TaskId DagBuilder::task_like(TaskId earlier, std::int32_t micro_batch, std::span<const BufferId> buffers) {
+TaskId DagBuilder::task_like(TaskId earlier, std::int32_t micro_batch, std::span<const BufferId> buffers,
+                             const KnownOrder& known) {
   Task task = dag_.tasks[earlier];
   task.micro_batch = micro_batch;
   std::array<Operand, most_operands> operands;
@@ -131,21 +115,22 @@ TaskId DagBuilder::task_like(TaskId earlier, std::int32_t micro_batch, std::span
     const Group group = dag_.groups[task.group];
     task.group = group_of(group.communicator, next_call(group.communicator, task.rank, task.op == OpKind::receive), group.bytes);
   }
-  const TaskId id = add_in_order(task, {operands.data(), before.size()});
+  const TaskId id = add_in_order(task, {operands.data(), before.size()}, known);
   kernels_.add_like(earlier);
   if (task.group != no_id) group_members_.emplace_back(task.group, id);
   return id;
 }
 
-TaskId DagBuilder::add_in_order(const Task& task, std::span<const Operand> operands) {
+TaskId DagBuilder::add_in_order(const Task& task, std::span<const Operand> operands, const KnownOrder& known) {
   const auto id = static_cast<TaskId>(dag_.tasks.size());
   dag_.tasks.push_back(task);
   dag_.tasks.back().first_operand = static_cast<std::uint32_t>(dag_.operands.size());
-  before_.clear();
-  for (const Operand& operand : operands) {
-    if (dag_.buffers[operand.buffer].rank != task.rank) throw std::logic_error("a task names another rank's buffer");
-    dag_.operands.push_back(operand);
-    order_by_access(id, task.stream, operand);
+  dag_.operands.insert(dag_.operands.end(), operands.begin(), operands.end());
+  before_.assign(known.waits.begin(), known.waits.end());
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if ((known.operands >> i & 1) != 0) continue;
+    if (dag_.buffers[operands[i].buffer].rank != task.rank) throw std::logic_error("a task names another rank's buffer");
+    order_by_access(id, task.stream, operands[i]);
   }
   TaskId& last = last_on_stream_[task.rank][static_cast<std::size_t>(task.stream)];
   if (last != no_id) before_.push_back(last);
@@ -278,8 +263,6 @@ void DagBuilder::end_rank() {
   dag_.graph.append(dag_.tasks.size() - ended_tasks_, edges_);
   edges_.clear();
   accesses_.clear();
-  first_access_.clear();
-  free_access_ = no_id;
   ended_tasks_ = dag_.tasks.size();
   ended_buffers_ = dag_.buffers.size();
 }
@@ -349,9 +332,8 @@ void DagBuilder::clear() {
   }
   const auto clear_all = [](auto&... items) { (items.clear(), ...); };
   clear_all(dag_.names, dag_.attributes, dag_.buffers, dag_.shards, dag_.inputs, dag_.tasks, dag_.operands, dag_.groups);
-  clear_all(dag_.graph, kernels_, accesses_, first_access_, edges_, name_ids_, attribute_ids_, calls_of_others_, group_members_);
+  clear_all(dag_.graph, kernels_, accesses_, edges_, name_ids_, attribute_ids_, calls_of_others_, group_members_);
   forget_last_attributes();
-  free_access_ = no_id;
   ended_tasks_ = ended_buffers_ = 0;
 }
 
@@ -397,7 +379,6 @@ void DagBuilder::group_tasks_by_collective() {
 Dag DagBuilder::finish() {
   end_rank();
   accesses_ = {};
-  first_access_ = {};
   edges_ = {};
   group_tasks_by_collective();
   dag_.kernels = kernels_.take();

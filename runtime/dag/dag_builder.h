@@ -5,11 +5,13 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/dag/access_order.h"
 #include "runtime/dag/dag.h"
 #include "runtime/dag/distinct_kernels.h"
 
@@ -25,11 +27,22 @@ struct TaskLabels {
   std::int16_t chunk = -1;
 };
 
+/// A task names a buffer of which no accesses are noted (`DagBuilder::buffer_like`).
+class UntrackedBuffer : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+/// What a task that is like an earlier one waits for, as far as that is known.
+struct KnownOrder {
+  std::span<const TaskId> waits = {};  ///< on other streams, for what they do to some of its operands
+  std::uint32_t operands = 0;          ///< a bit for each that is one of these
+};
+
 /// Builds a DAG task by task, rank by rank. Within a rank, tasks must come in an order that respects their data: dependencies
 /// follow from it.
 ///
-/// - A task depends on the last writers of what it reads or updates, and on the last readers and writers of what it writes,
-///   by intervals of the base buffers, so that views of one buffer are told apart.
+/// - A task depends on others by what they read and write (access_order.h).
 /// - A task depends on the task before it on its rank's stream.
 /// - The n-th collective that a rank lowers on a communicator joins the n-th of every other member present in the DAG; sends and
 ///   receives are counted apart, so the n-th send on a pair meets the n-th receive.
@@ -56,12 +69,12 @@ class DagBuilder {
   TaskId kernel(OpKind op, const OpAttributes& attributes, const TaskLabels& labels, std::span<const BufferId> reads,
                 std::span<const BufferId> writes, std::span<const BufferId> updates = {});
 
-  /// Adds what an earlier buffer of the same rank is: a buffer of its own where `base` is the id that it gets, or a view of
-  /// `base`.
+  /// Adds what an earlier buffer of the same rank is: a view of `base`, or where this is the id that it gets a buffer of its own,
+  /// of which no accesses are noted. Who adds a task on it says what that waits for. Another task on it throws UntrackedBuffer.
   BufferId buffer_like(BufferId earlier, BufferId base);
   /// Adds what an earlier task of the same rank is, for another micro-batch and on other buffers of the same types: those that
   /// are in the places of its operands.
-  TaskId task_like(TaskId earlier, std::int32_t micro_batch, std::span<const BufferId> buffers);
+  TaskId task_like(TaskId earlier, std::int32_t micro_batch, std::span<const BufferId> buffers, const KnownOrder& known);
 
   /// all_reduce: `in` is updated in place and `out` is the same buffer. all_gather: the shard, the whole. reduce_scatter: the
   /// whole, the shard. all_to_all: parts by destination, parts by source, equally large and in the members' order. send: `in`
@@ -101,14 +114,6 @@ class DagBuilder {
 
  private:
   static constexpr std::size_t phase_count = static_cast<std::size_t>(Phase::optimizer) + 1;
-  /// Of a base buffer, in a list with its others.
-  struct AccessRecord {
-    std::int64_t begin, end;
-    TaskId task;
-    std::uint32_t next;  ///< no_id: none
-    Stream stream;       ///< the task's
-    bool write;
-  };
   struct TextHash {
     using is_transparent = void;
     std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
@@ -125,9 +130,7 @@ class DagBuilder {
   Dag dag_;
   std::size_t ended_tasks_ = 0, ended_buffers_ = 0;  ///< of complete ranks
   KernelNumbers kernels_;
-  std::vector<AccessRecord> accesses_;
-  std::vector<std::uint32_t> first_access_;  ///< by base buffer, after those of complete ranks
-  std::uint32_t free_access_ = no_id;        ///< first of a list, too
+  AccessOrder accesses_;  ///< by base buffer, after those of complete ranks
   std::vector<std::array<TaskId, stream_count>> last_on_stream_;
   std::vector<std::pair<TaskId, TaskId>> edges_;  ///< to tasks after those of complete ranks
   std::vector<TaskId> before_;                    ///< of the task being added
@@ -145,7 +148,7 @@ class DagBuilder {
   const std::vector<Communicator>& communicators() const { return (whole_ != nullptr ? whole_->dag_ : dag_).communicators; }
   TaskId add_task(const Task& task, std::span<const Operand> operands);
   /// Adds it without its kernel's number.
-  TaskId add_in_order(const Task& task, std::span<const Operand> operands);
+  TaskId add_in_order(const Task& task, std::span<const Operand> operands, const KnownOrder& known = {});
   TaskId join(OpKind op, CommunicatorId communicator, const TaskLabels& labels, RankIndex rank, Bytes bytes,
               std::span<const Operand> operands, const ReductionAttributes& attributes);
   std::uint32_t next_call(CommunicatorId communicator, RankIndex rank, bool receives);

@@ -58,12 +58,17 @@ Dag lower_as_said(const Scenario& scenario, const World& world, const StepRange&
 }
 
 Dag lower_ranks(const Scenario& scenario, const World& world, StepRange steps, const std::vector<RankIndex>& ranks) {
+  const auto lower_all_passes = [&](const std::logic_error& why) {
+    spdlog::debug("{}: all are lowered", why.what());
+    steps.copies_passes = false;
+    return lower_as_said(scenario, world, steps, ranks);
+  };
   try {
     return lower_as_said(scenario, world, steps, ranks);
   } catch (const PassesDiffer& difference) {
-    spdlog::debug("{}: all are lowered", difference.what());
-    steps.copies_passes = false;
-    return lower_as_said(scenario, world, steps, ranks);
+    return lower_all_passes(difference);
+  } catch (const UntrackedBuffer& named) {
+    return lower_all_passes(named);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "runtime/dag/access_order.h"
 #include "scenarios/lowering/data_parallel.h"
 
 namespace tandem::scenarios {
@@ -88,19 +89,36 @@ void RepeatedPasses::choose_copied() {
 void RepeatedPasses::look_at(std::size_t last) {
   for (; looked_at_ <= last; ++looked_at_) {
     const Pass& pass = passes_[looked_at_];
+    if (pass.is_copied) continue;
+    note_what_was_made(looked_at_);
     Kind& kind = kinds_[pass.kind];
-    if (pass.is_copied || !kind.has_copies || kind.lowered == lowered_of_kind) continue;
+    if (!kind.has_copies || kind.lowered == lowered_of_kind) continue;
     Original original = original_of(looked_at_);
     if (kind.lowered++ > 0 && !are_alike(*kind.original, original)) throw PassesDiffer("passes of one kind differ");
+    if (kind.lowered == lowered_of_kind) find_orders(original);
     kind.original = std::move(original);
   }
 }
 
-std::vector<const std::vector<BufferId>*> RepeatedPasses::buffers_by_place(std::size_t action) const {
-  std::vector<const std::vector<BufferId>*> buffers{nullptr, &passes_[action].notes.buffers};
+template <typename Id>
+std::vector<const std::vector<Id>*> RepeatedPasses::by_place(std::size_t action, std::vector<Id> PassNotes::*noted) const {
+  std::vector<const std::vector<Id>*> ids{nullptr, &(passes_[action].notes.*noted)};
   const auto& passes = of_micro_batch_[static_cast<std::size_t>(actions_[action].micro_batch)];
-  for (std::size_t pass = 0; pass < passes_[action].before; ++pass) buffers.push_back(&passes_[passes[pass]].notes.buffers);
-  return buffers;
+  for (std::size_t pass = 0; pass < passes_[action].before; ++pass) ids.push_back(&(passes_[passes[pass]].notes.*noted));
+  return ids;
+}
+
+void RepeatedPasses::note_what_was_made(std::size_t action) {
+  made_.resize(context_.builder.dag().buffers.size());
+  const std::vector<BufferId>& buffers = passes_[action].notes.buffers;
+  for (std::uint32_t number = 0; number < buffers.size(); ++number) made_[buffers[number]] = {action, number};
+}
+
+RepeatedPasses::Place RepeatedPasses::place_of(BufferId buffer, std::size_t action) const {
+  const Made made = made_[buffer];
+  if (made.number == no_id || actions_[made.action].micro_batch != actions_[action].micro_batch) return {every, buffer};
+  if (made.action == action) return {own, made.number};
+  return {earlier + static_cast<std::uint32_t>(passes_[made.action].before), made.number};
 }
 
 std::int64_t RepeatedPasses::sequence_of(std::size_t action) const {
@@ -113,27 +131,66 @@ std::int64_t RepeatedPasses::sequence_of(std::size_t action) const {
 RepeatedPasses::Original RepeatedPasses::original_of(std::size_t action) const {
   const PassNotes& notes = passes_[action].notes;
   const Dag& dag = context_.builder.dag();
-  const auto buffers = buffers_by_place(action);
-  const auto place_of = [&](BufferId buffer) {
-    for (std::uint32_t of = own; of < buffers.size(); ++of) {
-      const auto found = std::ranges::lower_bound(*buffers[of], buffer);
-      if (found != buffers[of]->end() && *found == buffer)
-        return Place{of, static_cast<std::uint32_t>(found - buffers[of]->begin())};
-    }
-    return Place{every, buffer};
-  };
   if (notes.declares) throw PassesDiffer("a pass declares parameters");
-  Original original{.action = action, .bases = {}, .operands = {}, .inputs = {}};
-  for (const BufferId buffer : notes.buffers) original.bases.push_back(place_of(dag.buffers[buffer].base));
+  Original original;
+  original.action = action;
+  for (const BufferId buffer : notes.buffers) original.bases.push_back(place_of(dag.buffers[buffer].base, action));
   original.operands.reserve(count_operands(dag, notes.tasks));
   for (const TaskId task : notes.tasks) {
     if (dag.tasks[task].micro_batch != actions_[action].micro_batch) throw PassesDiffer("a pass has tasks of another");
-    for (const Operand& operand : dag.operands_of(task)) original.operands.push_back(place_of(operand.buffer));
+    for (const Operand& operand : dag.operands_of(task)) original.operands.push_back(place_of(operand.buffer, action));
   }
   const std::int64_t sequence = sequence_of(action);
   for (const std::size_t input : notes.inputs)
-    original.inputs.push_back({place_of(dag.inputs[input].buffer), dag.inputs[input].first_sequence - sequence});
+    original.inputs.push_back({place_of(dag.inputs[input].buffer, action), dag.inputs[input].first_sequence - sequence});
   return original;
+}
+
+void RepeatedPasses::find_orders(Original& original) const {
+  const Dag& dag = context_.builder.dag();
+  const auto tasks = by_place(original.action, &PassNotes::tasks);
+  const auto buffers = by_place(original.action, &PassNotes::buffers);
+  std::vector<std::size_t> first_number(buffers.size(), 0);  // of a pass's buffers
+  AccessOrder accesses;
+  for (std::size_t of = own; of < buffers.size(); ++of) {
+    if (of > own) first_number[of] = first_number[of - 1] + buffers[of - 1]->size();
+    for (std::size_t i = 0; i < buffers[of]->size(); ++i) accesses.add_buffer();
+  }
+  const auto task_place = [&](TaskId task) {
+    for (std::uint32_t of = own;; ++of) {
+      const auto found = std::ranges::lower_bound(*tasks.at(of), task);
+      if (found != tasks[of]->end() && *found == task)
+        return TaskPlace{of, static_cast<std::uint32_t>(found - tasks[of]->begin())};
+    }
+  };
+  std::vector<TaskId> waits;
+  const auto note = [&](TaskId id) {
+    TaskOrder order;
+    const std::span<const Operand> operands = dag.operands_of(id);
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const Buffer buffer = dag.buffers[operands[i].buffer];
+      const Place base = place_of(buffer.base, original.action);
+      if (base.of == every) continue;
+      order.operands |= 1U << i;
+      accesses.note(first_number[base.of] + base.number,
+                    {.task = id,
+                     .begin = buffer.offset,
+                     .end = buffer.offset + buffer.shape.elements(),
+                     .stream = dag.tasks[id].stream,
+                     .writes = operands[i].access() != Access::read},
+                    waits);
+    }
+    return order;
+  };
+  for (std::size_t of = earlier; of < tasks.size(); ++of)
+    for (const TaskId id : *tasks[of]) note(id);
+  for (const TaskId id : *tasks[own]) {
+    waits.clear();
+    TaskOrder order = note(id);
+    for (const TaskId before : waits) original.waits.push_back(task_place(before));
+    order.waits_end = original.waits.size();
+    original.orders.push_back(order);
+  }
 }
 
 bool RepeatedPasses::are_alike(const Original& one, const Original& other) const {
@@ -183,7 +240,9 @@ class RepeatedPasses::Copy : public PassInTurns {
         micro_batch_(passes.actions_[action].micro_batch),
         sequence_(passes.sequence_of(action)),
         made_(passes.passes_[action].notes.buffers),
-        buffers_(passes.buffers_by_place(action)) {
+        tasks_(passes.passes_[action].notes.tasks),
+        buffers_(passes.by_place(action, &PassNotes::buffers)),
+        tasks_by_place_(passes.by_place(action, &PassNotes::tasks)) {
     made_.reserve(noted_.buffers.size());
     tasks_.reserve(noted_.tasks.size());
   }
@@ -210,10 +269,12 @@ class RepeatedPasses::Copy : public PassInTurns {
   const std::int32_t micro_batch_;
   const std::int64_t sequence_;
   std::vector<BufferId>& made_;
-  std::vector<TaskId> tasks_;
-  std::vector<const std::vector<BufferId>*> buffers_;
+  std::vector<TaskId>& tasks_;
+  const std::vector<const std::vector<BufferId>*> buffers_;
+  const std::vector<const std::vector<TaskId>*> tasks_by_place_;
+  std::vector<TaskId> waits_;  ///< of one task
   // What comes next, of the original's.
-  std::size_t turn_ = 0, operand_ = 0, input_ = 0, order_ = 0, hold_ = 0, gradient_ = 0;
+  std::size_t turn_ = 0, operand_ = 0, wait_ = 0, input_ = 0, order_ = 0, hold_ = 0, gradient_ = 0;
 
   BufferId at(const Place& place) const { return place.of == every ? place.number : (*buffers_[place.of])[place.number]; }
 
@@ -258,7 +319,13 @@ class RepeatedPasses::Copy : public PassInTurns {
       const TaskId like = noted_.tasks[tasks_.size()];
       const std::size_t number = builder.dag().operands_of(like).size();
       for (std::size_t i = 0; i < number; ++i) operands[i] = at(original_.operands[operand_++]);
-      const TaskId id = builder.task_like(like, micro_batch_, {operands.data(), number});
+      const TaskOrder& order = original_.orders[tasks_.size()];
+      waits_.clear();
+      for (; wait_ < order.waits_end; ++wait_) {
+        const TaskPlace place = original_.waits[wait_];
+        waits_.push_back((*tasks_by_place_[place.of])[place.number]);
+      }
+      const TaskId id = builder.task_like(like, micro_batch_, {operands.data(), number}, {waits_, order.operands});
       tasks_.push_back(id);
       const Task& task = builder.dag().tasks[id];
       if (is_compute_kernel(task)) context_.wait_for_held(id);

@@ -47,11 +47,19 @@ class RepeatedPasses {
   };
   static constexpr std::uint32_t every = 0, own = 1, earlier = 2;
 
+  /// A task of a pass, likewise: its own, or an earlier one's.
+  using TaskPlace = Place;
+  /// What one of its tasks does to the buffers of its micro-batch alone.
+  struct TaskOrder {
+    std::uint32_t operands = 0;  ///< a bit for each that is one of these
+    std::size_t waits_end = 0;   ///< in `Original::waits`
+  };
+
   struct Pass {
     std::size_t before = 0;  ///< passes of the micro-batch
     std::uint32_t kind = 0;
     bool is_copied = false;
-    PassNotes notes;  ///< of a copy: its buffers alone
+    PassNotes notes;  ///< of a copy: its tasks and buffers alone
   };
   struct Input {
     Place buffer;
@@ -64,6 +72,13 @@ class RepeatedPasses {
     std::vector<Place> bases;     ///< by buffer
     std::vector<Place> operands;  ///< of all tasks, one after the other
     std::vector<Input> inputs;
+    std::vector<TaskOrder> orders;  ///< by task
+    std::vector<TaskPlace> waits;   ///< of all tasks, one after the other
+  };
+  /// Which buffer of which pass an id is.
+  struct Made {
+    std::size_t action = 0;
+    std::uint32_t number = no_id;  ///< no_id: of none that was lowered
   };
   struct Kind {
     std::size_t passes = 0;
@@ -78,13 +93,19 @@ class RepeatedPasses {
   std::vector<Pass> passes_;                              ///< by action
   std::vector<std::vector<std::size_t>> of_micro_batch_;  ///< its passes, in their order
   std::vector<Kind> kinds_;
+  std::vector<Made> made_;  ///< by buffer
   std::size_t looked_at_ = 0;
 
   RepeatedPasses(Context& context, PipelineLink& link, std::span<const Action> actions);
   void find_kinds();
   void choose_copied();
-  std::vector<const std::vector<BufferId>*> buffers_by_place(std::size_t action) const;
+  /// Returns what passes of the micro-batch have noted under `Place::of`.
+  template <typename Id>
+  std::vector<const std::vector<Id>*> by_place(std::size_t action, std::vector<Id> PassNotes::*noted) const;
+  Place place_of(BufferId buffer, std::size_t action) const;
+  void note_what_was_made(std::size_t action);
   Original original_of(std::size_t action) const;
+  void find_orders(Original& original) const;
   bool are_alike(const Original& one, const Original& other) const;
   std::int64_t sequence_of(std::size_t action) const;
 };
