@@ -37,7 +37,9 @@ export async function checkTimelines({ page }, timelines, expect) {
     const timeline = await document.querySelector('[data-chart=timeline]')?.timeline
     return timeline ? { tasks: timeline.tasks(), ...timeline.visible() } : null
   })
-  const tasks = timelines.map(({ rows }) => rows.map(({ streams }) => streams.reduce((sum, stream) => sum + stream.tasks, 0)))
+  const countIn = ({ tasks, repeated }, repeat) => tasks + (repeat ? repeat.times * (repeated[1] - repeated[0]) : 0)
+  const tasks = timelines.map(({ rows, repeat }) =>
+    rows.map(({ streams }) => streams.reduce((sum, stream) => sum + countIn(stream, repeat), 0)))
   if (tasks.flat().every(count => count === 0)) return expect.same('there is no timeline', shown, null)
   expect.same('the timeline has every task', shown?.tasks, tasks)
   const end_s = Math.max(...timelines.map(({ step_s }) => step_s))
