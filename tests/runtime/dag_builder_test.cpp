@@ -326,6 +326,30 @@ TEST(DagBuilder, RefusesAnotherRanksBuffer) {
   EXPECT_THROW(c.raw.kernel(OpKind::add, {}, {.name = "add"}, {{mine, theirs}}, {{mine}}), std::logic_error);
 }
 
+TEST(DagBuilder, ATaskLikeAnotherWaitsForWhatIsKnownAndWhatItDoesToTheRest) {
+  Builder b;
+  const BufferId x = b.buffer(4), weight = b.buffer(4);
+  const TaskId cast = b.write(Stream::dp, weight);
+  const TaskId write = b.raw.kernel(OpKind::fill, {}, {.name = "w", .stream = Stream::compute}, {{weight}}, {{x}});
+  const TaskId read = b.read(Stream::tp, x);
+  const BufferId y = b.raw.buffer_like(x, 2);
+  constexpr std::uint32_t first = 1, second = 2;
+  const TaskId write_again = b.raw.task_like(write, 1, {{weight, y}}, {.waits = {}, .operands = second});
+  const TaskId read_again = b.raw.task_like(read, 1, {{y}}, {.waits = {{write_again}}, .operands = first});
+  const Dag dag = b.raw.finish();
+  EXPECT_THAT(before(dag, write_again), ElementsAre(cast, write));
+  EXPECT_THAT(before(dag, read_again), ElementsAre(read, write_again));
+  EXPECT_EQ(dag.tasks[read_again].micro_batch, 1);
+}
+
+TEST(DagBuilder, RefusesToOrderByABufferLikeAnother) {
+  Builder b;
+  const BufferId x = b.buffer(4);
+  const BufferId y = b.raw.buffer_like(x, 1), view = b.raw.buffer_like(x, y), of_x = b.raw.buffer_like(x, x);
+  for (const BufferId untracked : {y, view}) EXPECT_THROW(b.read(Stream::tp, untracked), UntrackedBuffer);
+  EXPECT_NO_THROW(b.read(Stream::tp, of_x));
+}
+
 TEST(DagBuilder, RefusesAViewThatLeavesItsBuffer) {
   Builder b;
   const BufferId x = b.buffer(10);
