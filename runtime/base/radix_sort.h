@@ -1,7 +1,6 @@
 #pragma once
 
-#include <algorithm>
-#include <bit>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -10,24 +9,21 @@
 namespace tandem {
 
 /// Sorts by a whole number that `key` gives for each item; equal ones stay in their order. Digit by digit, the lowest first,
-/// without comparisons, half of which a processor would guess wrong: for thousands of items and more, and fewer than 2^32.
+/// without comparisons, half of which a processor would guess wrong: for thousands of items and more.
 template <typename Item, typename Key>
 void radix_sort(std::vector<Item>& items, const Key& key) {
-  constexpr unsigned most_bits = 13;  // of a digit, whose counts stay in the first cache
+  constexpr unsigned bits = 11;  // of a digit, whose counts stay in the first cache
+  constexpr std::uint64_t digits = std::uint64_t{1} << bits;
   if (items.empty()) return;
   std::uint64_t differing = 0;
   for (const Item& item : items) differing |= key(item) ^ key(items.front());
-  const auto width = static_cast<unsigned>(std::bit_width(differing));
-  const unsigned rounds = (width + most_bits - 1) / most_bits;
-  const unsigned bits = rounds == 0 ? 0 : (width + rounds - 1) / rounds;
   std::vector<Item> sorted(items.size());
-  std::vector<std::uint32_t> next(std::size_t{1} << bits);
-  for (unsigned round = 0; round < rounds; ++round) {
-    const auto digit = [&](const Item& item) { return key(item) >> round * bits & (next.size() - 1); };
-    std::ranges::fill(next, 0);
+  for (unsigned shift = 0; shift < 64 && differing >> shift != 0; shift += bits) {
+    const auto digit = [&](const Item& item) { return (key(item) >> shift) % digits; };
+    std::array<std::size_t, digits> next{};
     for (const Item& item : items) ++next[digit(item)];
-    std::uint32_t begin = 0;
-    for (std::uint32_t& place : next) begin += std::exchange(place, begin);
+    std::size_t begin = 0;
+    for (std::size_t& place : next) begin += std::exchange(place, begin);
     for (Item& item : items) sorted[next[digit(item)]++] = std::move(item);
     items.swap(sorted);
   }

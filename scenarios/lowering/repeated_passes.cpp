@@ -7,7 +7,6 @@
 #include <set>
 #include <utility>
 
-#include "runtime/dag/access_order.h"
 #include "scenarios/lowering/data_parallel.h"
 
 namespace tandem::scenarios {
@@ -146,16 +145,31 @@ RepeatedPasses::Original RepeatedPasses::original_of(std::size_t action) const {
   return original;
 }
 
-void RepeatedPasses::find_orders(Original& original) const {
+void RepeatedPasses::find_orders(Original& original) {
   const Dag& dag = context_.builder.dag();
+  const std::int32_t micro_batch = actions_[original.action].micro_batch;
+  Accesses& accesses = accesses_[micro_batch];
+  std::vector<TaskId> waits;
+  const auto note = [&](TaskId id, std::size_t action) {
+    TaskOrder order;
+    const std::span<const Operand> operands = dag.operands_of(id);
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const Buffer buffer = dag.buffers[operands[i].buffer];
+      const Place base = place_of(buffer.base, action);
+      if (base.of == every) continue;
+      order.operands |= 1U << i;
+      const std::size_t first = base.of == own ? accesses.first.back() : accesses.first[base.of - earlier];
+      accesses.order.note(first + base.number,
+                          {.task = id,
+                           .begin = buffer.offset,
+                           .end = buffer.offset + buffer.shape.elements(),
+                           .stream = dag.tasks[id].stream,
+                           .writes = operands[i].access() != Access::read},
+                          waits);
+    }
+    return order;
+  };
   const auto tasks = by_place(original.action, &PassNotes::tasks);
-  const auto buffers = by_place(original.action, &PassNotes::buffers);
-  std::vector<std::size_t> first_number(buffers.size(), 0);  // of a pass's buffers
-  AccessOrder accesses;
-  for (std::size_t of = own; of < buffers.size(); ++of) {
-    if (of > own) first_number[of] = first_number[of - 1] + buffers[of - 1]->size();
-    for (std::size_t i = 0; i < buffers[of]->size(); ++i) accesses.add_buffer();
-  }
   const auto task_place = [&](TaskId task) {
     for (std::uint32_t of = own;; ++of) {
       const auto found = std::ranges::lower_bound(*tasks.at(of), task);
@@ -163,33 +177,20 @@ void RepeatedPasses::find_orders(Original& original) const {
         return TaskPlace{of, static_cast<std::uint32_t>(found - tasks[of]->begin())};
     }
   };
-  std::vector<TaskId> waits;
-  const auto note = [&](TaskId id) {
-    TaskOrder order;
-    const std::span<const Operand> operands = dag.operands_of(id);
-    for (std::size_t i = 0; i < operands.size(); ++i) {
-      const Buffer buffer = dag.buffers[operands[i].buffer];
-      const Place base = place_of(buffer.base, original.action);
-      if (base.of == every) continue;
-      order.operands |= 1U << i;
-      accesses.note(first_number[base.of] + base.number,
-                    {.task = id,
-                     .begin = buffer.offset,
-                     .end = buffer.offset + buffer.shape.elements(),
-                     .stream = dag.tasks[id].stream,
-                     .writes = operands[i].access() != Access::read},
-                    waits);
+  const std::vector<std::size_t>& passes = of_micro_batch_[static_cast<std::size_t>(micro_batch)];
+  for (std::size_t pass = accesses.first.size(); pass <= passes_[original.action].before; ++pass) {
+    const PassNotes& notes = passes_[passes[pass]].notes;
+    accesses.first.push_back(accesses.buffers);
+    accesses.buffers += notes.buffers.size();
+    for (std::size_t i = 0; i < notes.buffers.size(); ++i) accesses.order.add_buffer();
+    for (const TaskId id : notes.tasks) {
+      waits.clear();
+      TaskOrder order = note(id, passes[pass]);
+      if (passes[pass] != original.action) continue;
+      for (const TaskId before : waits) original.waits.push_back(task_place(before));
+      order.waits_end = original.waits.size();
+      original.orders.push_back(order);
     }
-    return order;
-  };
-  for (std::size_t of = earlier; of < tasks.size(); ++of)
-    for (const TaskId id : *tasks[of]) note(id);
-  for (const TaskId id : *tasks[own]) {
-    waits.clear();
-    TaskOrder order = note(id);
-    for (const TaskId before : waits) original.waits.push_back(task_place(before));
-    order.waits_end = original.waits.size();
-    original.orders.push_back(order);
   }
 }
 

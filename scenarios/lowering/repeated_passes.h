@@ -2,11 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "runtime/dag/access_order.h"
 #include "scenarios/lowering/context.h"
 #include "scenarios/lowering/pipeline.h"
 #include "scenarios/lowering/turns.h"
@@ -87,13 +89,21 @@ class RepeatedPasses {
     std::optional<Original> original;
   };
 
+  /// What the passes of a micro-batch do to its buffers: the first of them, as many as an original was among.
+  struct Accesses {
+    AccessOrder order;
+    std::vector<std::size_t> first;  ///< by pass, its first buffer's number in `order`
+    std::size_t buffers = 0;
+  };
+
   Context& context_;
   PipelineLink& link_;
   std::span<const Action> actions_;
   std::vector<Pass> passes_;                              ///< by action
   std::vector<std::vector<std::size_t>> of_micro_batch_;  ///< its passes, in their order
   std::vector<Kind> kinds_;
-  std::vector<Made> made_;  ///< by buffer
+  std::vector<Made> made_;                     ///< by buffer
+  std::map<std::int32_t, Accesses> accesses_;  ///< by micro-batch
   std::size_t looked_at_ = 0;
 
   RepeatedPasses(Context& context, PipelineLink& link, std::span<const Action> actions);
@@ -105,7 +115,7 @@ class RepeatedPasses {
   Place place_of(BufferId buffer, std::size_t action) const;
   void note_what_was_made(std::size_t action);
   Original original_of(std::size_t action) const;
-  void find_orders(Original& original) const;
+  void find_orders(Original& original);
   bool are_alike(const Original& one, const Original& other) const;
   std::int64_t sequence_of(std::size_t action) const;
 };
