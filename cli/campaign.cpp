@@ -45,7 +45,7 @@ ExitCode CampaignCommand::run() const {
   Output json(options.json);
 
   ProgressBar bar;
-  const SimulationOptions closely{.fold_tolerance = fold_tolerance, .progress = &bar, .fold_time = true};
+  const SimulationOptions closely{.fold_tolerance = fold_tolerance, .progress = &bar, .fold_time = true, .fold_mirrors = true};
   CampaignSteps steps{.healthy = simulate_step(campaign.scenario, true, closely).result, .with_slow_node = {}};
   if (!steps.healthy.fits() && !allow_oom) {
     bar.take_away();

@@ -24,6 +24,7 @@ inline Seconds lower_bound(const Dag& dag, const Timeline& timeline = {}) { retu
 /// time that communication ran beside it. Where kernels wait for the CPU that issues them, which has no place in this, it is the
 /// step time at least.
 ///
+/// A folded rank that stands for both ends of a pair is busy with one message after the other, which it sends and receives.
 /// A stretch of the timeline that repeats itself is replayed as often. It is infinite where that cannot be: where a task of the
 /// stretch waits on another rank for one of the stretch before.
 /// `replay`: the DAG's, for whoever has it.

@@ -281,7 +281,9 @@ void SerialReplay::take(TaskId first, Seconds length) {
     if (const auto others = from_others_.find(member); others != from_others_.end())
       for (const TaskId before : others->second) start = std::max(start, end_for_others_.at(before));
   }
-  const Seconds end = start + length;
+  // A folded rank that stands for both ends of a pair sends to one and receives from another.
+  const bool has_both_ends = unit.size() == 2 && dag_.tasks[unit[0]].rank == dag_.tasks[unit[1]].rank;
+  const Seconds end = start + (has_both_ends ? 2 : 1) * length;
   for (const TaskId member : unit) {
     places_[dag_.tasks[member].rank].free = end;
     if (!meets_others_[member]) continue;

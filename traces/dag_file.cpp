@@ -7,7 +7,7 @@
 namespace tandem::traces {
 namespace {
 
-constexpr Format dag_format{.name = "tandem-dag", .version = 19, .written_by = "tandem lower --out"};
+constexpr Format dag_format{.name = "tandem-dag", .version = 20, .written_by = "tandem lower --out"};
 
 static_assert(names_every_field<Software>() && names_every_field<ExtraWork>() && names_every_field<IssueCost>());
 static_assert(names_every_field<StepInfo>() && names_every_field<Device>() && names_every_field<KernelEfficiency>());

@@ -350,8 +350,8 @@ inline constexpr auto fields_of<StepInfo> = std::tuple{&StepInfo::scenario,   &S
                                                        &StepInfo::stages,     &StepInfo::causal,
                                                        &StepInfo::documents};
 template <>
-inline constexpr auto fields_of<Rank> =
-    std::tuple{&Rank::world_rank, &Rank::count, &Rank::tp, &Rank::cp, &Rank::ep, &Rank::dp, &Rank::pp, &Rank::device};
+inline constexpr auto fields_of<Rank> = std::tuple{&Rank::world_rank, &Rank::count, &Rank::mirrored, &Rank::tp,    &Rank::cp,
+                                                   &Rank::ep,         &Rank::dp,    &Rank::pp,       &Rank::device};
 template <>
 inline constexpr auto fields_of<Buffer> =
     std::tuple{&Buffer::shape, &Buffer::dtype, &Buffer::kind, &Buffer::rank, &Buffer::base, &Buffer::offset, &Buffer::scaling};

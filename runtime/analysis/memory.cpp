@@ -76,8 +76,11 @@ std::vector<MemoryUse> memory_use(const Dag& dag, const Timeline& timeline) {
 std::vector<RankIndex> fullest_ranks(const Dag& dag, const std::vector<MemoryUse>& by_rank) {
   std::vector<RankIndex> fullest(static_cast<std::size_t>(dag.info.stages), no_id);
   for (RankIndex rank = 0; rank < dag.ranks.size(); ++rank) {
-    RankIndex& of_stage = fullest[static_cast<std::size_t>(dag.ranks[rank].pp)];
-    if (of_stage == no_id || by_rank[rank].peak() > by_rank[of_stage].peak()) of_stage = rank;
+    for (const auto& [stage, ranks] : dag.ranks[rank].by_stage(dag.info.stages)) {
+      if (ranks == 0) continue;
+      RankIndex& of_stage = fullest[static_cast<std::size_t>(stage)];
+      if (of_stage == no_id || by_rank[rank].peak() > by_rank[of_stage].peak()) of_stage = rank;
+    }
   }
   return fullest;
 }

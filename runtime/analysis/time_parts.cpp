@@ -115,12 +115,15 @@ TimeParts mean_over_ranks(const Dag& dag, const std::vector<TimeParts>& parts) {
 
 std::vector<StageTime> mean_by_stage(const Dag& dag, const std::vector<TimeParts>& parts) {
   std::vector<StageTime> stages(static_cast<std::size_t>(dag.info.stages));
-  const auto stage_of = [&](RankIndex rank) -> StageTime& { return stages[static_cast<std::size_t>(dag.ranks[rank].pp)]; };
-  for (RankIndex rank = 0; rank < dag.ranks.size(); ++rank) stage_of(rank).ranks += dag.ranks[rank].count;
-  for (RankIndex rank = 0; rank < dag.ranks.size(); ++rank) {
-    StageTime& stage = stage_of(rank);
-    stage.parts.add(parts[rank], dag.ranks[rank].count / static_cast<double>(stage.ranks));
-  }
+  const auto for_each_share = [&](const auto& visit) {
+    for (RankIndex rank = 0; rank < dag.ranks.size(); ++rank)
+      for (const auto& [stage, ranks] : dag.ranks[rank].by_stage(dag.info.stages))
+        if (ranks > 0) visit(stages[static_cast<std::size_t>(stage)], rank, ranks);
+  };
+  for_each_share([](StageTime& stage, RankIndex /*rank*/, std::uint32_t ranks) { stage.ranks += ranks; });
+  for_each_share([&](StageTime& stage, RankIndex rank, std::uint32_t ranks) {
+    stage.parts.add(parts[rank], ranks / static_cast<double>(stage.ranks));
+  });
   return stages;
 }
 

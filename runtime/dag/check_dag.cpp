@@ -100,6 +100,7 @@ std::string first_flaw(const Dag& dag) {
   for (const Rank& rank : dag.ranks) {
     if (rank.device >= dag.devices.size()) return "a rank without device";
     if (rank.world_rank >= dag.info.gpus) return "a rank outside of the world";
+    if (rank.mirrored >= std::max(rank.count, 1U)) return "a rank that stands for none of its stage";
     if (rank.pp < 0 || rank.pp >= dag.info.stages) return "a rank of a pipeline stage that is not there";
   }
   if (dag.ranks.empty() || dag.info.steps < 1) return "a DAG without ranks or steps";

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -106,8 +107,18 @@ struct Communicator {
 struct Rank {
   std::uint32_t world_rank = 0;
   std::uint32_t count = 1;
+  /// How many of these are on the mirrored stage, as far from the pipeline's end as `pp` is from its beginning: with two copies
+  /// of the model (dualpipe) its ranks do the same, each with the other copy.
+  std::uint32_t mirrored = 0;
   std::int32_t tp = 0, cp = 0, ep = 0, dp = 0, pp = 0;
   std::uint32_t device = 0;  ///< index into `Dag::devices`
+
+  struct OfStage {
+    std::int32_t stage = 0;
+    std::uint32_t ranks = 0;  ///< none, where it stands for none of the stage
+  };
+  /// Those that it stands for, by stage of a pipeline of so many.
+  std::array<OfStage, 2> by_stage(std::int32_t stages) const { return {{{pp, count - mirrored}, {stages - 1 - pp, mirrored}}}; }
 };
 
 /// Says where a parameter buffer's elements lie in the unsharded model: in a block of the (at most two-dimensional) tensor

@@ -19,8 +19,8 @@ constexpr std::int32_t first_step = 10;
 class AdafactorGroup {
  public:
   AdafactorGroup(Context& context, bool experts) : context_(context), experts_(experts) {
-    for (std::size_t chunk = 0; chunk < context.chunks.size(); ++chunk)
-      for (const Bucket& bucket : context.chunks[chunk].buckets())
+    for (const std::int16_t chunk : context.chunk_order)
+      for (const Bucket& bucket : context.chunks[static_cast<std::size_t>(chunk)].buckets())
         if (!bucket.frozen && (bucket.kind == ParameterKind::expert) == experts) add(chunk, bucket);
     allocate();
   }
@@ -60,7 +60,7 @@ class AdafactorGroup {
   std::int64_t shards() const { return experts_ ? context_.sizes.etp : context_.sizes.tp; }
   BufferId state(const Part& part) const { return part.attributes.factored ? part.bucket->factors : part.bucket->variance; }
 
-  void add(std::size_t chunk, const Bucket& bucket) {
+  void add(std::int16_t chunk, const Bucket& bucket) {
     AdafactorAttributes attributes{
         .step = first_step + context_.steps_before,
         .factored = bucket.factors != no_id,
@@ -71,7 +71,7 @@ class AdafactorGroup {
       piece.copies = static_cast<std::int32_t>(shards() / parts);
     }
     AdafactorLayout layout(attributes);
-    parts_.push_back({static_cast<std::int16_t>(chunk), &bucket, std::move(attributes), std::move(layout)});
+    parts_.push_back({chunk, &bucket, std::move(attributes), std::move(layout)});
   }
 
   /// The sums of a part are no parameter, and live in the optimizer's phase alone.

@@ -7,6 +7,7 @@
 #include "scenarios/mesh/expert_mesh.h"
 #include "scenarios/mesh/positions.h"
 #include "scenarios/mesh/token_routing.h"
+#include "scenarios/schedules/chunk_placement.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -84,6 +85,7 @@ Context::Context(DagBuilder& b, const Scenario& s, const World& w, RankIndex r)
       world(w),
       rank(r),
       routing(s.model.moe.experts > 0 ? routing_of(s) : RoutingAttributes{}),
+      chunk_order(ChunkPlacement(s).chunks_by_part(w.ranks[r].pp)),
       packed_documents(s) {}
 
 std::int64_t Context::sequence_number() const {

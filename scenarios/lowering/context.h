@@ -182,7 +182,8 @@ class Context {
   const RankIndex rank;
   const RoutingAttributes routing;  ///< of each mixture of experts
   std::vector<ChunkParameters> chunks;
-  ExpertBiases expert_biases;  ///< of the routers of all chunks
+  const std::vector<std::int16_t> chunk_order;  ///< in which what each of them needs is lowered, outside of passes
+  ExpertBiases expert_biases;                   ///< of the routers of all chunks
 
   // Where the step being lowered stands among those of the DAG.
   std::int32_t steps_before = 0;

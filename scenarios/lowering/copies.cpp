@@ -2,18 +2,13 @@
 
 #include <vector>
 
-#include "scenarios/schedules/chunk_placement.h"
-
 namespace tandem::scenarios {
 namespace {
 
-/// In the order of the model's parts, which is the same on both stages.
 void add_up_mirrors(Context& context) {
-  const bool second_half = context.world.ranks[context.rank].pp * 2 >= context.scenario.parallelism.pp;
-  for (std::size_t i = 0; i < context.chunks.size(); ++i) {
-    const std::size_t chunk = second_half ? context.chunks.size() - 1 - i : i;
-    context.chunk = static_cast<std::int16_t>(chunk);
-    for (const Bucket& bucket : context.chunks[chunk].buckets()) {
+  for (const std::int16_t chunk : context.chunk_order) {
+    context.chunk = chunk;
+    for (const Bucket& bucket : context.parameters().buckets()) {
       if (bucket.frozen) continue;
       context.collective(OpKind::all_reduce, Slot::mirror, Stream::dp, "mirrored gradients", bucket.gradient_slice,
                          bucket.gradient_slice);

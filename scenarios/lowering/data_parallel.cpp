@@ -24,7 +24,8 @@ void GradientReduction::add(std::size_t chunk, ParameterId parameter) {
 
 void GradientReduction::finish() {
   const TaskId last_backward = context_.builder.last_on(context_.rank, Stream::compute);
-  for (std::size_t chunk = 0; chunk < missing_.size(); ++chunk) {
+  for (const std::int16_t number : context_.chunk_order) {
+    const auto chunk = static_cast<std::size_t>(number);
     for (std::size_t bucket = 0; bucket < missing_[chunk].size(); ++bucket) {
       if (missing_[chunk][bucket] != 0) throw std::logic_error("a gradient bucket misses contributions");
       if (!reduces_at_end_ || context_.chunks[chunk].buckets()[bucket].frozen) continue;
@@ -125,9 +126,9 @@ void gather(Context& context, const Bucket& bucket) {
 
 void gather_parameters(Context& context) {
   if (keeps_slices_of_weights(context)) return;
-  for (std::size_t chunk = 0; chunk < context.chunks.size(); ++chunk) {
-    context.chunk = static_cast<std::int16_t>(chunk);
-    const std::vector<Bucket>& buckets = context.chunks[chunk].buckets();
+  for (const std::int16_t chunk : context.chunk_order) {
+    context.chunk = chunk;
+    const std::vector<Bucket>& buckets = context.parameters().buckets();
     // Buckets lie in backward order: the forward needs the last one first.
     for (auto bucket = buckets.rbegin(); bucket != buckets.rend(); ++bucket)
       if (!bucket->frozen) gather(context, *bucket);

@@ -33,12 +33,10 @@ void clear_expert_load(Context& context) {
 
 namespace {
 
-/// DualPipe's other copy of the model counted other micro-batches. In the order of the model's parts, which is the same on both
-/// stages.
+/// DualPipe's other copy of the model counted other micro-batches.
 void add_up_load_of_mirror(Context& context) {
-  const bool second_half = context.world.ranks[context.rank].pp * 2 >= context.scenario.parallelism.pp;
-  for (std::size_t i = 0; i < context.chunks.size(); ++i) {
-    const BufferId counts = context.expert_biases.counts_of(second_half ? context.chunks.size() - 1 - i : i);
+  for (const std::int16_t chunk : context.chunk_order) {
+    const BufferId counts = context.expert_biases.counts_of(static_cast<std::size_t>(chunk));
     if (counts == no_id) continue;
     context.collective(OpKind::all_reduce, Slot::mirror, Stream::dp, "expert load", counts, counts);
   }

@@ -10,8 +10,9 @@ void average_weights(Context& context) {
   context.phase = Phase::optimizer;
   const TaskId last_update = context.builder.last_on(context.rank, Stream::compute);
   std::vector<Bucket> buckets;
-  for (const ChunkParameters& chunk : context.chunks) {
-    std::ranges::copy_if(chunk.buckets(), std::back_inserter(buckets), [](const Bucket& bucket) { return !bucket.frozen; });
+  for (const std::int16_t chunk : context.chunk_order) {
+    std::ranges::copy_if(context.chunks[static_cast<std::size_t>(chunk)].buckets(), std::back_inserter(buckets),
+                         [](const Bucket& bucket) { return !bucket.frozen; });
   }
   for (const Bucket& bucket : buckets) {
     const TaskId mean = context.collective(OpKind::all_reduce, Slot::replicas, Stream::dp, "average weights", bucket.master,

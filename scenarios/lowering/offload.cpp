@@ -6,9 +6,9 @@ namespace {
 class HostUpdate {
  public:
   explicit HostUpdate(Context& context) : context_(context) {
-    for (std::size_t chunk = 0; chunk < context.chunks.size(); ++chunk) {
-      for (const Bucket& bucket : context.chunks[chunk].buckets())
-        if (bucket.on_host.elements > 0) parts_.push_back({static_cast<std::int16_t>(chunk), &bucket});
+    for (const std::int16_t chunk : context.chunk_order) {
+      for (const Bucket& bucket : context.chunks[static_cast<std::size_t>(chunk)].buckets())
+        if (bucket.on_host.elements > 0) parts_.push_back({chunk, &bucket});
     }
   }
 

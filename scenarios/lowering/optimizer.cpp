@@ -12,9 +12,9 @@ namespace {
 
 template <typename Visit>
 void for_each_bucket(Context& context, Visit visit) {
-  for (std::size_t chunk = 0; chunk < context.chunks.size(); ++chunk) {
-    context.chunk = static_cast<std::int16_t>(chunk);
-    for (const Bucket& bucket : context.chunks[chunk].buckets())
+  for (const std::int16_t chunk : context.chunk_order) {
+    context.chunk = chunk;
+    for (const Bucket& bucket : context.parameters().buckets())
       if (!bucket.frozen) visit(bucket);
   }
   context.chunk = -1;

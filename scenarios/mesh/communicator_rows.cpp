@@ -145,8 +145,8 @@ std::map<Axis, Reach> farthest_reaches(const Scenario& scenario) {
   const InstanceLayouts layouts(scenario, cluster);
   SlotSet without_trees;
   without_trees.set();  // the first path is none
-  const CommunicatorSurvey survey =
-      survey_communicators(scenario, mesh, cluster, symmetry_of_places(scenario, mesh, cluster), Detail::sums, without_trees);
+  const CommunicatorSurvey survey = survey_communicators(scenario, mesh, cluster, symmetry_of_places(scenario, mesh, cluster),
+                                                         {.without_trees = without_trees});
   std::map<Axis, Reach> farthest;
   for (const CommunicatorInstance& instance : survey.instances) {
     Reach& reach = farthest[axis_of(instance.slot)];

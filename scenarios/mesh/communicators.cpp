@@ -9,6 +9,7 @@
 #include "scenarios/mesh/communicator_axes.h"
 #include "scenarios/mesh/data_blocks.h"
 #include "scenarios/mesh/expert_mesh.h"
+#include "scenarios/mesh/mirrored_stages.h"
 #include "scenarios/mesh/rank_placement.h"
 #include "scenarios/mesh/token_routing.h"
 #include "scenarios/schedules/chunk_layout.h"
@@ -81,14 +82,15 @@ namespace {
 
 class Surveyor {
  public:
-  Surveyor(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster, const Symmetry& symmetry, Detail detail,
-           const SlotSet& without_trees)
+  Surveyor(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster, const Symmetry& symmetry,
+           const WorldOptions& options)
       : scenario_(scenario),
         mesh_(mesh),
         cluster_(cluster),
         symmetry_(symmetry),
-        detail_(detail),
-        without_trees_(without_trees),
+        detail_(options.detail),
+        without_trees_(options.without_trees),
+        mirrors_(options.folds_mirrors ? MirroredStages(scenario) : MirroredStages()),
         gpu_of_rank_(gpus_of_ranks(scenario)),
         link_number_(cluster.link_count(), FoldInput::absent),
         times_(cluster.link_count(), 0) {
@@ -127,7 +129,8 @@ class Surveyor {
     lay_all();
     std::size_t crossings = 0;
     for (const CommunicatorInstance& instance : found_.instances) {
-      found_.fold.communicator_colours.push_back(colour_of(instance.slot, instance.size, instance.layout));
+      const Slot slot = seen(instance.slot, instance.members.front());
+      found_.fold.communicator_colours.push_back(colour_of(slot, instance.size, instance.layout));
       for (const Paths& paths : instance.layout.paths) crossings += paths.crossings.size();
     }
     found_.fold.crossings.reserve(crossings);
@@ -142,6 +145,7 @@ class Surveyor {
   const Symmetry& symmetry_;
   const Detail detail_;
   const SlotSet without_trees_;
+  const MirroredStages mirrors_;
   const std::vector<std::uint32_t> gpu_of_rank_;
   CommunicatorSurvey found_;
   std::vector<std::uint32_t> link_number_;  ///< by physical link: its number in the fold
@@ -157,7 +161,11 @@ class Surveyor {
     return gpus;
   }
 
-  std::uint32_t& at(Slot slot, std::uint32_t rank) { return found_.fold.slots[index(slot)][symmetry_.orbit_of(rank)]; }
+  Slot seen(Slot slot, std::uint32_t rank) const { return mirrors_.seen(slot, mesh_.coordinates(rank)[Axis::pp]); }
+
+  std::uint32_t& at(Slot slot, std::uint32_t rank) {
+    return found_.fold.slots[index(seen(slot, rank))][symmetry_.orbit_of(rank)];
+  }
 
   void groups(Slot slot, const std::vector<Axis>& axes) {
     groups(slot, [&](std::uint32_t rank) { return mesh_.members(rank, axes); });
@@ -385,8 +393,8 @@ class Surveyor {
 }  // namespace
 
 CommunicatorSurvey survey_communicators(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster,
-                                        const Symmetry& symmetry, Detail detail, const SlotSet& without_trees) {
-  return Surveyor(scenario, mesh, cluster, symmetry, detail, without_trees).survey();
+                                        const Symmetry& symmetry, const WorldOptions& options) {
+  return Surveyor(scenario, mesh, cluster, symmetry, options).survey();
 }
 
 }  // namespace tandem::scenarios

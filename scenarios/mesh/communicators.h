@@ -32,8 +32,8 @@ struct CommunicatorSurvey {
 Layout lay_communicator(const Scenario& scenario, const Cluster& cluster, Slot slot, const std::vector<std::uint32_t>& gpus,
                         Detail detail = Detail::sums);
 
+/// Looks at what `options` say of detail, trees and mirrors.
 CommunicatorSurvey survey_communicators(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster,
-                                        const Symmetry& symmetry, Detail detail = Detail::sums,
-                                        const SlotSet& without_trees = {});
+                                        const Symmetry& symmetry, const WorldOptions& options = {});
 
 }  // namespace tandem::scenarios

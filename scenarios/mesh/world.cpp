@@ -21,6 +21,7 @@
 #include "scenarios/mesh/expert_mesh.h"
 #include "scenarios/mesh/families.h"
 #include "scenarios/mesh/mesh_symmetry.h"
+#include "scenarios/mesh/mirrored_stages.h"
 #include "scenarios/mesh/owners.h"
 #include "scenarios/mesh/rank_placement.h"
 #include "scenarios/mesh/slowest_gpu.h"
@@ -66,12 +67,12 @@ std::vector<std::uint32_t> assign_devices(const Scenario& scenario, World& world
   return device_of;
 }
 
-/// By world rank: equal where program and device are. A program is its pipeline stage's, and attends to as many keys as its
-/// context-parallel rank's positions see; replicas that read other documents have other work. Under uneven load, ranks of other
-/// experts have other numbers of tokens to compute. Where Muon's matrices are dealt out to data-parallel ranks, each has its own
-/// to update.
+/// By world rank: equal where program and device are. A program is its pipeline stage's or its mirror's, and attends to as many
+/// keys as its context-parallel rank's positions see; replicas that read other documents have other work. Under uneven load,
+/// ranks of other experts have other numbers of tokens to compute. Where Muon's matrices are dealt out to data-parallel ranks,
+/// each has its own to update.
 std::vector<std::uint32_t> colour_ranks(const Scenario& scenario, const Mesh& mesh, const std::vector<std::uint32_t>& device_of,
-                                        const World& world) {
+                                        const MirroredStages& mirrors, const World& world) {
   const ParallelismSpec& p = scenario.parallelism;
   const std::int64_t streams = scenario.training.documents.any() ? scenario.training.documents.streams : 1;
   const std::vector<std::uint32_t> attention = work_of_context_ranks(scenario);
@@ -85,7 +86,8 @@ std::vector<std::uint32_t> colour_ranks(const Scenario& scenario, const Mesh& me
   colours.reserve(device_of.size());
   Coordinates place;
   for (std::uint32_t rank = 0; rank < device_of.size(); ++rank, mesh.advance(place)) {
-    auto program = static_cast<std::size_t>(place[Axis::pp] * p.cp + attention[static_cast<std::size_t>(place[Axis::cp])]);
+    auto program =
+        static_cast<std::size_t>(mirrors.program(place[Axis::pp]) * p.cp + attention[static_cast<std::size_t>(place[Axis::cp])]);
     const std::int64_t replica = p.own_expert_axis ? place[Axis::dp] * p.ep + place[Axis::ep] : place[Axis::dp];
     program = program * static_cast<std::size_t>(streams) + static_cast<std::size_t>(replica % streams);
     if (parts_differ) program = program * alike.size() + alike[static_cast<std::size_t>(experts.place(rank).ep)];
@@ -165,15 +167,29 @@ void add_links(const CommunicatorSurvey& survey, const Partition& partition, con
   }
 }
 
+/// By class: how many ranks of it are on another stage than its representative, the mirrored one.
+std::vector<std::uint32_t> count_mirrored(const Partition& partition, const Mesh& mesh, const Symmetry& symmetry) {
+  const auto stage = [&](std::uint32_t orbit) { return mesh.coordinates(symmetry.representatives()[orbit])[Axis::pp]; };
+  std::vector<std::uint32_t> mirrored(partition.ranks.count(), 0);
+  for (std::uint32_t orbit = 0; orbit < symmetry.representatives().size(); ++orbit) {
+    const std::uint32_t id = partition.ranks.of[orbit];
+    if (stage(orbit) != stage(partition.ranks.representative[id])) mirrored[id] += symmetry.orbit_size();
+  }
+  return mirrored;
+}
+
 void add_ranks(const CommunicatorSurvey& survey, const Partition& partition, const ParallelismSpec& parallelism, const Mesh& mesh,
-               const Symmetry& symmetry, const std::vector<std::uint32_t>& device_of, World& world) {
+               const Symmetry& symmetry, const std::vector<std::uint32_t>& device_of, const MirroredStages& mirrors,
+               World& world) {
   const ExpertMesh experts(parallelism, mesh);
+  const std::vector<std::uint32_t> mirrored = count_mirrored(partition, mesh, symmetry);
   for (std::uint32_t id = 0; id < partition.ranks.count(); ++id) {
     const std::uint32_t orbit = partition.ranks.representative[id];
     const std::uint32_t rank = symmetry.representatives()[orbit];
     const Coordinates place = mesh.coordinates(rank);
     world.ranks.push_back({.world_rank = rank,
                            .count = partition.ranks.size[id] * symmetry.orbit_size(),
+                           .mirrored = mirrored[id],
                            .tp = place[Axis::tp],
                            .cp = place[Axis::cp],
                            .ep = experts.place(rank).ep,
@@ -182,7 +198,8 @@ void add_ranks(const CommunicatorSurvey& survey, const Partition& partition, con
                            .device = device_of[rank]});
     auto& of_slot = world.communicator_of.emplace_back();
     for (std::size_t slot = 0; slot < slot_count; ++slot) {
-      const std::uint32_t instance = survey.fold.slots[slot][orbit];
+      const auto seen = static_cast<std::size_t>(mirrors.seen(static_cast<Slot>(slot), place[Axis::pp]));
+      const std::uint32_t instance = survey.fold.slots[seen][orbit];
       of_slot[slot] = instance == FoldInput::absent ? no_id : partition.communicators.of[instance];
     }
   }
@@ -260,11 +277,12 @@ World lay_and_fold(const Scenario& scenario, bool folded, const WorldOptions& op
   const Cluster cluster(merged ? spread_evenly(scenario.cluster) : scenario.cluster);
   World world;
   const std::vector<std::uint32_t> device_of = assign_devices(scenario, world);
-  const std::vector<std::uint32_t> colours = colour_ranks(scenario, mesh, device_of, world);
+  const MirroredStages mirrors = options.folds_mirrors ? MirroredStages(scenario) : MirroredStages();
+  const std::vector<std::uint32_t> colours = colour_ranks(scenario, mesh, device_of, mirrors, world);
   const Symmetry symmetry = folded && !merged && !options.by_every_rank
                                 ? symmetry_of(scenario, mesh, cluster, colours, options.without_trees)
                                 : Symmetry(mesh, cluster);
-  CommunicatorSurvey survey = survey_communicators(scenario, mesh, cluster, symmetry, options.detail, options.without_trees);
+  CommunicatorSurvey survey = survey_communicators(scenario, mesh, cluster, symmetry, options);
   if (merged) {
     const Cluster hashed(scenario.cluster);
     merge_cables(cable_shares(survey_communicators(scenario, mesh, hashed, Symmetry(mesh, hashed)), hashed, options.merge.among),
@@ -283,7 +301,7 @@ World lay_and_fold(const Scenario& scenario, bool folded, const WorldOptions& op
   if (options.detail == Detail::hops) add_hops(survey, world);
   add_links(survey, partition, cluster, symmetry, tree_loads, world);
   if (merged) add_worst_cables(survey, partition, world);
-  add_ranks(survey, partition, scenario.parallelism, mesh, symmetry, device_of, world);
+  add_ranks(survey, partition, scenario.parallelism, mesh, symmetry, device_of, mirrors, world);
   world.options = options;
   world.options.by_every_link = survey.fold.nonbinding.empty();
   return world;

@@ -102,6 +102,8 @@ struct WorldOptions {
   /// Links that hold nobody back (see runtime/dag/nonbinding_links.h) tell ranks apart, too. This is for who makes some links
   /// faster afterwards (see sim/speedup.h), so that others may hold flows back.
   bool by_every_link = false;
+  /// Stages that mirror each other may be one class (see mirrored_stages.h), of which the ranks of one are lowered.
+  bool folds_mirrors = false;
   /// Folds without symmetry of the mesh, rank by rank. The world is the same, and takes longer.
   bool by_every_rank = false;
 };

@@ -1,5 +1,8 @@
 #include "scenarios/schedules/chunk_placement.h"
 
+#include <algorithm>
+#include <numeric>
+
 namespace tandem::scenarios {
 
 ChunkPlacement::ChunkPlacement(const Scenario& scenario)
@@ -13,6 +16,13 @@ ChunkPlacement::ChunkPlacement(const Scenario& scenario)
 std::int32_t ChunkPlacement::part(std::int32_t stage, std::int32_t chunk) const {
   if (descends(chunk)) return parts_ - 1 - stage;
   return chunk * stages_ + stage;
+}
+
+std::vector<std::int16_t> ChunkPlacement::chunks_by_part(std::int32_t stage) const {
+  std::vector<std::int16_t> chunks(static_cast<std::size_t>(chunks_));
+  std::iota(chunks.begin(), chunks.end(), std::int16_t{0});
+  std::ranges::sort(chunks, {}, [&](std::int16_t chunk) { return part(stage, chunk); });
+  return chunks;
 }
 
 std::int32_t ChunkPlacement::stage(std::int32_t part) const {

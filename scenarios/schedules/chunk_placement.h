@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "scenarios/schedules/schedule_table.h"
 
@@ -20,6 +21,8 @@ class ChunkPlacement {
   std::int32_t chunks() const { return chunks_; }  ///< per stage
   std::int32_t copies() const { return path_ == ChunkPath::mirrored ? 2 : 1; }
   std::int32_t part(std::int32_t stage, std::int32_t chunk) const;
+  /// A stage's chunks in the order of their parts, which is the same on both stages that hold these.
+  std::vector<std::int16_t> chunks_by_part(std::int32_t stage) const;
   /// The stage that holds `part`, of the first copy.
   std::int32_t stage(std::int32_t part) const;
 

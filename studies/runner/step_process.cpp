@@ -47,7 +47,7 @@ void silence() {
 
 /// Returns what `tandem simulate --allow-oom --json` writes of the scenario: a step that does not fit is a result like any other.
 std::string simulated(const Scenario& scenario, const std::string& text) {
-  StepResult result = simulate_in_full(scenario, true, {.fold_time = true, .ends_process = true}).result;
+  StepResult result = simulate_in_full(scenario, true, {.fold_time = true, .fold_mirrors = true, .ends_process = true}).result;
   if (!result.warnings.empty()) result.warnings = parse_scenario(text, stored_text, {}).warnings;
   return to_json(result);
 }

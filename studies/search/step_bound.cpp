@@ -71,10 +71,11 @@ class Pipeline {
       stage.backwards_left.assign(static_cast<std::size_t>(placement_.chunks()), 0);
       for (const Action& action : actions_[static_cast<std::size_t>(s)])
         if (adds_gradients(action.kind)) ++stage.backwards_left[static_cast<std::size_t>(action.chunk)];
-      for (std::int32_t c = 0; c < placement_.chunks(); ++c) {
-        const PartCosts& part = part_of(s, c);
-        stage.gathered.push_back((stage.gathered.empty() ? 0 : stage.gathered.back()) +
-                                 (overlaps_data(scenario_) ? part.gather : 0));
+      stage.gathered.assign(stage.backwards_left.size(), 0);
+      Seconds gathered = 0;
+      for (const std::int16_t c : placement_.chunks_by_part(s)) {
+        if (overlaps_data(scenario_)) gathered += part_of(s, c).gather;
+        stage.gathered[static_cast<std::size_t>(c)] = gathered;
       }
     }
   }

@@ -42,8 +42,8 @@ Json form_job(const Json& body, const JobSite& site, const TellProgress& /*tell*
 
 Json step_job(const Json& body, const JobSite& site, const TellProgress& /*tell*/) {
   const Stopwatch stopwatch;
-  return to_json_object(
-      simulate_in_full(scenario_in(body, site), true, {.fold_time = true, .ends_process = true}, stopwatch).result);
+  const SimulationOptions of_result{.fold_time = true, .fold_mirrors = true, .ends_process = true};
+  return to_json_object(simulate_in_full(scenario_in(body, site), true, of_result, stopwatch).result);
 }
 
 Json schedule_job(const Json& body, const JobSite& site, const TellProgress& /*tell*/) {

@@ -159,6 +159,11 @@ struct Folds {
   std::optional<World> even;
 };
 
+/// Whether nobody looks at ranks one by one: who draws their speeds, merges cables, or compares an even fold with the exact one.
+bool folds_mirrors_well(const Scenario& scenario, const SimulationOptions& options) {
+  return !scenario.jitter.enabled() && options.fold_tolerance == 0 && trees_in_question(scenario).none();
+}
+
 /// Folds without the trees that nothing runs on. Which these are is known of a graph: what it chooses depends on sizes, and on
 /// what makes two communicators unequal anyway, so a coarser fold chooses as the exact one does. Each round knows more trees that
 /// are needed; without them the fold is the one that has all.
@@ -169,7 +174,10 @@ Folds fold_without_unused_trees(const Scenario& scenario, const SimulationOption
   SlotSet unused = in_question;
   if (merges) unused.reset();
   for (;;) {
-    WorldOptions of_world{.merge = {.tolerance = options.fold_tolerance}, .detail = detail, .without_trees = unused};
+    WorldOptions of_world{.merge = {.tolerance = options.fold_tolerance},
+                          .detail = detail,
+                          .without_trees = unused,
+                          .folds_mirrors = options.fold_mirrors && folds_mirrors_well(scenario, options)};
     Folds folds{.exact = make_world(scenario, true, of_world), .even = {}};
     const SlotSet used = in_question & ~unused;
     if (used.any() && folds.exact.ranks.size() > few_classes && !merges && !scenario.training.local_steps()) {

@@ -61,7 +61,10 @@ void add_times(const Dag& dag, const Timeline& timeline, const GraphFacts& graph
   result.kinds = time_by_kind(dag, timeline);
   result.metrics = step_metrics(dag, timeline, graph, precision);
   result.tasks = 0;
-  for (TaskId id = 0; id < dag.tasks.size(); ++id) result.tasks += static_cast<std::size_t>(timeline.times(id));
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    const std::size_t stages = dag.ranks[dag.tasks[id].rank].mirrored > 0 ? 2 : 1;
+    result.tasks += stages * static_cast<std::size_t>(timeline.times(id));
+  }
 }
 
 void add_memory(const Dag& dag, const Timeline& timeline, const GraphFacts& graph, StepResult& result,

@@ -194,7 +194,7 @@ Seconds exchange_after(Seconds own, Seconds healthy, const SyncComparison& compa
 
 std::optional<SyncComparison> compare_sync_policies(const Scenario& scenario, const StepResult& step, bool folded,
                                                     SimulationOptions options) {
-  options.fold_time = false;  // a replica's tasks are looked at one by one
+  options.fold_time = options.fold_mirrors = false;  // a replica's tasks are looked at one by one
   const std::vector<SyncPolicy>& asked = scenario.training.sync;
   if (asked.empty()) return std::nullopt;
   constexpr StepRange one{.averages = false};

@@ -112,7 +112,7 @@ TEST(DagFile, RefusesOtherFiles) {
   file::File file;
   ASSERT_TRUE(file.ParseFromString(to_bytes(small())));
   file.set_version(file.version() + 1);
-  EXPECT_THAT(refusal(file.SerializeAsString()), HasSubstr("is of version 20, this tandem reads version 19"));
+  EXPECT_THAT(refusal(file.SerializeAsString()), HasSubstr("is of version 21, this tandem reads version 20"));
   EXPECT_THROW(read_dag("/no/such/file"), InputError);
   EXPECT_THROW(read_dag("/tmp"), InputError);
 }

@@ -2,14 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "scenarios/schedules/shorter_schedule.h"
 #include "studies/step/simulated_step.h"
 #include "studies/step/step_result.h"
+#include "tests/end_to_end/equal_results.h"
 #include "tests/end_to_end/random_clusters.h"
 #include "tests/end_to_end/random_steps.h"
 #include "tests/end_to_end/tiny.h"
@@ -17,52 +16,13 @@
 namespace tandem::studies::folded_time_test {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-/// Kinds that take the same time may stand in either order.
-Json by_name(const Json& kinds) {
-  std::map<std::string, Json> sorted;
-  for (const Json& kind : kinds) sorted[kind["phase"].get<std::string>() + " " + kind["name"].get<std::string>()] = kind;
-  return sorted;
-}
-
-Json in_numbers(const StepResult& result) {
-  Json json = to_json_object(result);
-  json["kinds"] = by_name(json["kinds"]);
-  for (const char* key : {"wall_s", "peak_rss_bytes", "tasks_simulated"}) json["run"].erase(key);
-  return json;
-}
-
-/// What PyTorch's allocator keeps hangs on the order of what happens at once, which rounding decides.
-bool is_of_allocator(const std::string& key) {
-  return key == "/memory/allocated_bytes" || key == "/memory/reserved_bytes" || key == "/memory/device_bytes";
-}
-
-/// Numbers to within 1e-9, or nothing beside the step, those of the allocator to within `of_allocator`; all else exactly.
-void expect_equal(const StepResult& a, const StepResult& b, const std::string& what, double of_allocator) {
-  constexpr double nothing = 1e-12;
-  const Json flat_a = in_numbers(a).flatten(), flat_b = in_numbers(b).flatten();
-  EXPECT_EQ(flat_a.size(), flat_b.size()) << what;
-  for (auto item = flat_a.begin(); item != flat_a.end(); ++item) {
-    ASSERT_TRUE(flat_b.contains(item.key())) << what << ": " << item.key();
-    const Json &x = item.value(), &y = flat_b[item.key()];
-    if (x.is_number()) {
-      const double one = x.get<double>(), other = y.get<double>(), relative = is_of_allocator(item.key()) ? of_allocator : 1e-9;
-      EXPECT_LE(std::abs(one - other), std::max(nothing, relative * std::max(std::abs(one), std::abs(other))))
-          << what << ": " << item.key() << " " << one << " and " << other;
-    } else {
-      EXPECT_EQ(x, y) << what << ": " << item.key();
-    }
-  }
-}
-
 /// Returns whether time was folded.
 bool expect_equal_when_folded_in_time(const Scenario& scenario, const std::string& what, double of_allocator = 1e-9) {
   const StepResult folded = simulate_step(scenario, true, {.fold_time = true}).result;
   if (folded.run.tasks_simulated == folded.tasks) return false;
   const StepResult whole = simulate_step(scenario, true).result;
   EXPECT_EQ(whole.run.tasks_simulated, whole.tasks) << what;
-  expect_equal(folded, whole, what, of_allocator);
+  expect_equal_results(folded, whole, what, {.allocator = of_allocator});
   return true;
 }
 

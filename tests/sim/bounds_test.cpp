@@ -84,5 +84,19 @@ TEST(Bounds, UpperLetsNothingOverlapOnARank) {
   EXPECT_DOUBLE_EQ(upper_bound(dag, timeline), 500 * ns + timeline.duration(reduce));
 }
 
+/// As in a folded ring, or where a pipeline's middle stages mirror each other.
+TEST(Bounds, UpperHasBothEndsOfAPairOneAfterTheOther) {
+  SmallDag small;
+  const LinkId link = small.link(1e9);
+  const CommunicatorId pair = small.communicator(2, {.paths = {{.crossings = {{link, 1}}}}});
+  const RankIndex rank = small.rank();
+  const TaskId send = small.send(rank, pair, 1000);
+  small.receive(rank, pair, 1000);
+  small.kernel(rank, 500);
+  const Dag dag = small.finish();
+  const Timeline timeline = simulate(dag).timeline;
+  EXPECT_DOUBLE_EQ(upper_bound(dag, timeline), 500 * ns + 2 * timeline.duration(send));
+}
+
 }  // namespace
 }  // namespace tandem::sim::bounds_test
