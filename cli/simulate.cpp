@@ -109,7 +109,7 @@ ExitCode SimulateCommand::run(const Scenario& scenario, Outputs& outputs, const 
                             .collectives = collectives,
                             .progress = &bar,
                             .fold_time = no_fold.empty() && options.trace.empty(),
-                            .fold_mirrors = !shows_tasks,
+                            .fold_mirrors = options.trace.empty(),
                             .memory_over_time = !options.report.empty()};
   SimulatedStep step;
   BlameBeside blame;

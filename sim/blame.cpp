@@ -51,12 +51,15 @@ struct Candidate {
   Seconds time = 0;
 };
 
-/// Speeds the slowest stage up. Its gain counts on all ranks, as if all were like that stage's.
+/// Speeds the slowest stage up, and its mirror where one stands for both. Its gain counts on all ranks, as if all were like that
+/// stage's.
 std::optional<Candidate> slowest_stage(const Dag& dag, const std::vector<Seconds>& compute, double ranks, double factor) {
   if (compute.empty()) return std::nullopt;
   const auto longest = std::ranges::max_element(compute) - compute.begin();
-  const PipelineStage stage{dag.ranks[static_cast<std::size_t>(longest)].pp};
-  if (std::ranges::all_of(dag.ranks, [&](const Rank& rank) { return rank.pp == stage.number; })) return std::nullopt;
+  const std::int32_t number = dag.ranks[static_cast<std::size_t>(longest)].pp;
+  const bool has_mirror = std::ranges::any_of(dag.ranks, [](const Rank& rank) { return rank.mirrored > 0; });
+  const PipelineStage stage{number, has_mirror ? dag.info.stages - 1 - number : number};
+  if (std::ranges::all_of(dag.ranks, [&](const Rank& rank) { return stage.holds(rank.pp); })) return std::nullopt;
   return Candidate{{stage, factor}, compute[static_cast<std::size_t>(longest)] * ranks};
 }
 

@@ -14,7 +14,10 @@ std::string Speedup::name() const {
   if (const OpKind* op = std::get_if<OpKind>(&of)) return std::string(operation(*op).name);
   if (const Axis* axis = std::get_if<Axis>(&of)) return std::string(name_of(*axis));
   if (const Tier* tier = std::get_if<Tier>(&of)) return name_of(*tier);
-  if (const PipelineStage* stage = std::get_if<PipelineStage>(&of)) return "stage " + std::to_string(stage->number);
+  if (const PipelineStage* stage = std::get_if<PipelineStage>(&of)) {
+    const std::string number = std::to_string(stage->number);
+    return stage->mirror == stage->number ? "stage " + number : "stages " + number + " and " + std::to_string(stage->mirror);
+  }
   return "nothing";
 }
 

@@ -8,9 +8,12 @@
 
 namespace tandem::sim {
 
-/// The ranks of one pipeline stage, by their coordinate.
+/// The ranks of one pipeline stage, by their coordinate, or of two that mirror each other.
 struct PipelineStage {
   std::int32_t number = 0;
+  std::int32_t mirror = number;
+
+  bool holds(std::int32_t stage) const { return stage == number || stage == mirror; }
   bool operator==(const PipelineStage&) const = default;
 };
 
@@ -30,14 +33,17 @@ struct Speedup {
 
   // How many times as fast a thing is.
   double of_operation(OpKind op) const { return factor_if(op); }
-  double of_stage(std::int32_t number) const { return factor_if(PipelineStage{number}); }
+  double of_stage(std::int32_t number) const {
+    const PipelineStage* stage = std::get_if<PipelineStage>(&of);
+    return stage != nullptr && stage->holds(number) ? factor : 1;
+  }
   double of_collectives(Axis axis) const { return factor_if(axis); }
   double of_links(Tier tier) const { return factor_if(tier); }
   bool widens_links() const { return std::holds_alternative<Tier>(of); }
 
   /// Returns "kernel", "axis", "tier", "stage", or "none" for no speedup.
   std::string_view group() const;
-  /// Returns a name such as "gemm", "tp", "nic", "stage 3".
+  /// Returns a name such as "gemm", "tp", "nic", "stage 3", "stages 3 and 12".
   std::string name() const;
 
  private:

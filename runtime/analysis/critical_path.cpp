@@ -1,6 +1,7 @@
 #include "runtime/analysis/critical_path.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 
 #include "runtime/analysis/kinds.h"
@@ -44,15 +45,32 @@ class Stretch {
   std::vector<TaskId> later_;  ///< by task, the one that does the same in the stretch; no_id: none; empty where nothing repeats
 };
 
+struct Waited {
+  TaskId task = no_id;    ///< that was waited for; no_id: nothing was
+  TaskId member = no_id;  ///< of the collective, that waited for it
+};
+
 /// Of all that `id` and the other members of its collective waited for, what ended last; the first of those that ended at once.
-TaskId last_before(const Dag& dag, const Timeline& timeline, const Predecessors& predecessors, const TaskId& id) {
-  TaskId last = no_id;
+Waited last_before(const Dag& dag, const Timeline& timeline, const Predecessors& predecessors, const TaskId& id) {
+  Waited last;
   for (const TaskId member : dag.unit_of(id)) {
     for (const TaskId before : predecessors.of(member)) {
-      if (last == no_id || timeline.end[before] > timeline.end[last] + instant) last = before;
+      if (last.task == no_id || timeline.end[before] > timeline.end[last.task] + instant) last = {before, member};
     }
   }
   return last;
+}
+
+/// Returns the stage of `to`, in a unit with a task on this stage, or waited for by one.
+std::int32_t stage_beside(const Dag& dag, TaskId from, std::int32_t stage, TaskId to) {
+  const Task& task = dag.tasks[to];
+  if (from == to) return stage;
+  const auto& [own, mirrored] = dag.ranks[task.rank].by_stage(dag.info.stages);
+  if (mirrored.ranks == 0) return own.stage;
+  const bool is_message = task.op == OpKind::send || task.op == OpKind::receive;
+  const bool to_next = is_message && dag.tasks[from].group == task.group;
+  const auto distance = [&](std::int32_t other) { return std::abs(other - stage); };
+  return distance(mirrored.stage) == (to_next ? 1 : 0) ? mirrored.stage : own.stage;
 }
 
 }  // namespace
@@ -64,18 +82,20 @@ std::vector<PathSegment> critical_path(const Dag& dag, const Timeline& timeline)
   const Stretch stretch(timeline);
   const auto last = static_cast<TaskId>(std::ranges::max_element(timeline.end) - timeline.end.begin());
   Occurrence at{last, timeline.times_of(last).second};
+  std::int32_t stage = dag.ranks[dag.tasks[last].rank].pp;
   Seconds reached = timeline.end_of(at.task, at.time);  // all from here on is in `path`
   const auto add = [&](TaskId id, Seconds from) {
     if (from >= reached) return;
-    path.push_back({id, from, reached});
+    path.push_back({id, stage, from, reached});
     reached = from;
   };
   while (at.task != no_id) {
-    const TaskId waited_for = last_before(dag, timeline, predecessors, at.task);
+    const auto [waited_for, member] = last_before(dag, timeline, predecessors, at.task);
     const Occurrence before = waited_for == no_id ? Occurrence{} : stretch.before(waited_for, at);
     const Seconds ready = before.task == no_id ? 0 : timeline.end_of(before.task, before.time);
     const bool waits = timeline.start[at.task] > (waited_for == no_id ? 0 : timeline.end[waited_for]) + instant;
     add(at.task, waits ? timeline.start_of(at.task, at.time) : ready);
+    if (waited_for != no_id) stage = stage_beside(dag, member, stage_beside(dag, at.task, stage, member), waited_for);
     add(no_id, ready);
     at = before;
   }

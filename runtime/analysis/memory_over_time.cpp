@@ -118,6 +118,7 @@ MemoryOverTime MemoriesOverTime::of(const MemoryUse& use, std::vector<MemoryChan
   for (std::size_t place = 0; place < held.size(); ++place)
     if (held[place] != 0) alive[dag.tasks[touched[place].writer].name] += held[place];
   return {.use = use,
+          .stage = dag.ranks[use.rank].pp,
           .peak_task = up_to_peak.empty() ? no_id : touched[place_of(up_to_peak.back())].first,
           .points = thinned(points_of(changes, timeline.repeat, use), detail_.points),
           .largest = largest_of(dag, alive, use, detail_.holders)};

@@ -29,6 +29,7 @@ struct MemoryHolder {
 /// A rank's memory over the step. What stays allocated throughout is in `use`; its peak is that of `points`.
 struct MemoryOverTime {
   MemoryUse use;
+  std::int32_t stage = 0;             ///< the rank's own, or one that it stands for
   TaskId peak_task = no_id;           ///< whose start allocated most at the peak; no_id where nothing ever is
   std::vector<MemoryPoint> points;    ///< a step function: the first point is at 0, the last value holds until the step's end
   std::vector<MemoryHolder> largest;  ///< activations, communication buffers and inputs at the peak, most bytes first

@@ -51,15 +51,23 @@ void Buffers::push_like(BufferId earlier, BufferId base) {
   push_back(buffer);
 }
 
-void Buffers::append(const Buffers& others) {
+void Buffers::append(const Buffers& others) { append_from(0, others, static_cast<BufferId>(size())); }
+
+void Buffers::append_as(const Buffers& others, RankIndex rank, const Buffers& own) {
   const auto first = static_cast<BufferId>(size());
+  append_from(0, own, first);
+  append_from(own.size(), others, first, rank);
+}
+
+void Buffers::append_from(std::size_t place, const Buffers& others, BufferId first, RankIndex rank) {
   std::vector<std::uint32_t> number_here;
   number_here.reserve(others.distinct_.size());
   for (Distinct distinct : others.distinct_) {
     if (!distinct.is_counted_back) distinct.buffer.base += first;
+    if (rank != no_id) distinct.buffer.rank = rank;
     number_here.push_back(number_of(distinct));
   }
-  for (const std::uint32_t number : others.numbers_) numbers_.push_back(number_here[number]);
+  for (; place < others.numbers_.size(); ++place) numbers_.push_back(number_here[others.numbers_[place]]);
 }
 
 void Buffers::reserve(std::size_t count) { numbers_.reserve(count); }

@@ -67,6 +67,8 @@ class Buffers {
   void set(BufferId id, const Buffer& buffer) { numbers_[id] = number_of(buffer, id); }
   /// Appends others, whose bases are ids among themselves.
   void append(const Buffers& others);
+  /// Appends others as this rank's, the first of which are `own`.
+  void append_as(const Buffers& others, RankIndex rank, const Buffers& own);
   /// Makes room for so many in all.
   void reserve(std::size_t count);
   std::size_t capacity() const { return numbers_.capacity(); }
@@ -91,6 +93,8 @@ class Buffers {
 
   std::uint32_t number_of(const Buffer& buffer, BufferId id);
   std::uint32_t number_of(const Distinct& distinct);
+  /// Appends those of `others` from this place on, whose ids are `first` higher here, as they are or as a rank's.
+  void append_from(std::size_t place, const Buffers& others, BufferId first, RankIndex rank = no_id);
 };
 
 class Buffers::Iterator {

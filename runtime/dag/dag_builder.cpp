@@ -267,49 +267,64 @@ void DagBuilder::end_rank() {
   ended_buffers_ = dag_.buffers.size();
 }
 
-std::vector<GroupId> DagBuilder::groups_of(DagBuilder& part) {
+std::vector<GroupId> DagBuilder::groups_of(DagBuilder& part, const LikeRank* like) {
   std::vector<GroupId> groups;
   groups.reserve(part.dag_.groups.size());
   // The part's groups of one communicator were made call by call.
   for (const Group& group : part.dag_.groups) part.calls_[group.communicator].of_last_rank = {};
-  for (const Group& group : part.dag_.groups)
-    groups.push_back(group_of(group.communicator, part.calls_[group.communicator].of_last_rank[0]++, group.bytes));
+  for (const Group& group : part.dag_.groups) {
+    const CommunicatorId communicator = like != nullptr ? like->communicator.at(group.communicator) : group.communicator;
+    groups.push_back(group_of(communicator, part.calls_[group.communicator].of_last_rank[0]++, group.bytes));
+  }
   return groups;
 }
 
 void DagBuilder::append(DagBuilder& part) {
+  append_and_keep(part);
+  part.clear();
+}
+
+void DagBuilder::append_ended(DagBuilder& part, const LikeRank* like) {
   if (part.whole_ != this) throw std::logic_error("a part is appended to another DAG than it is of");
   end_rank();
-  append_tasks(part);
+  append_tasks(part, like);
   dag_.graph.append(part.dag_.graph);
   kernels_.append(dag_, part.kernels_.found());
   ended_tasks_ = dag_.tasks.size();
   ended_buffers_ = dag_.buffers.size();
-  part.clear();
 }
 
-void DagBuilder::append_tasks(DagBuilder& part) {
-  const std::vector<GroupId> groups = groups_of(part);
+void DagBuilder::append_shards(const Dag& of, BufferId first_buffer) {
+  for (ParameterShard shard : of.shards) {
+    shard.buffer += first_buffer;
+    dag_.shards.push_back(std::move(shard));
+  }
+}
+
+void DagBuilder::append_tasks(DagBuilder& part, const LikeRank* like) {
+  const std::vector<GroupId> groups = groups_of(part, like);
   std::vector<std::uint16_t> names;
   for (const std::string& name : part.dag_.names) names.push_back(name_id(name));
   const auto first_buffer = static_cast<BufferId>(dag_.buffers.size());
   const auto first_operand = static_cast<std::uint32_t>(dag_.operands.size());
-  dag_.buffers.append(part.dag_.buffers);
+  append_shards(like != nullptr ? like->declared->dag_ : part.dag_, first_buffer);
+  if (like == nullptr) {
+    dag_.buffers.append(part.dag_.buffers);
+    for (InputShard input : part.dag_.inputs) {
+      input.buffer += first_buffer;
+      dag_.inputs.push_back(input);
+    }
+  } else {
+    dag_.buffers.append_as(part.dag_.buffers, like->rank, like->declared->dag_.buffers);
+  }
   for (Operand& operand : appended(dag_.operands, part.dag_.operands)) operand.buffer += first_buffer;
-  for (ParameterShard& shard : part.dag_.shards) {
-    shard.buffer += first_buffer;
-    dag_.shards.push_back(std::move(shard));
-  }
-  for (InputShard input : part.dag_.inputs) {
-    input.buffer += first_buffer;
-    dag_.inputs.push_back(input);
-  }
   std::vector<std::uint32_t> attributes(part.dag_.attributes.size(), no_id);
   auto id = static_cast<TaskId>(dag_.tasks.size());
   for (Task& task : appended(dag_.tasks, part.dag_.tasks)) {
     std::uint32_t& attribute = attributes[task.attributes];
     if (attribute == no_id) attribute = attribute_id(task.op, task.phase, part.dag_.attributes[task.attributes]);
     task.attributes = attribute;
+    if (like != nullptr) task.rank = like->rank;
     task.name = names[task.name];
     task.first_operand += first_operand;
     if (task.group != no_id) {

@@ -105,6 +105,17 @@ class DagBuilder {
   /// Appends a part whose ranks are complete, and empties it for another. Throws std::logic_error when its members of collectives
   /// disagree with others on the size.
   void append(DagBuilder& part);
+  /// Does not empty it.
+  void append_and_keep(DagBuilder& part) { append_ended(part, nullptr); }
+  /// Another rank, that does what the one of a part does.
+  struct LikeRank {
+    RankIndex rank = 0;
+    std::vector<CommunicatorId> communicator;  ///< by that of the part's rank
+    const DagBuilder* declared = nullptr;      ///< a part with no tasks and the rank's own of the buffers that come first
+  };
+  /// Appends a part that was kept once more, as another rank's. What inputs hold is not told, and attributes are those of the
+  /// part's rank.
+  void append_as(DagBuilder& part, const LikeRank& like) { append_ended(part, &like); }
 
   /// Makes room for so many more ranks, each with about as much as `like` has. Makes none where what there is may do.
   void reserve_for(std::size_t more, const DagBuilder& like);
@@ -155,8 +166,10 @@ class DagBuilder {
   /// Returns the group of a call, of which all members must have as many bytes.
   GroupId group_of(CommunicatorId communicator, std::uint32_t call, Bytes bytes);
   /// Returns the groups that those of a part are among all.
-  std::vector<GroupId> groups_of(DagBuilder& part);
-  void append_tasks(DagBuilder& part);
+  std::vector<GroupId> groups_of(DagBuilder& part, const LikeRank* like);
+  void append_ended(DagBuilder& part, const LikeRank* like);
+  void append_tasks(DagBuilder& part, const LikeRank* like);
+  void append_shards(const Dag& of, BufferId first_buffer);
   void clear();
   void order_by_access(TaskId task, Stream stream, const Operand& operand);
   std::uint16_t name_id(std::string_view name);

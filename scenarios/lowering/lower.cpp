@@ -50,10 +50,14 @@ Dag lower_as_said(const Scenario& scenario, const World& world, const StepRange&
   dag.links = world.links;
   add_ranks_and_communicators(world, builder);
   const MatrixBlocks of_sharded = blocks_of_sharded(scenario);
-  lower_each(builder, ranks, [&](DagBuilder& of_rank, RankIndex rank) {
-    lower_rank(
-        of_rank, scenario, world, rank, [&](StageProgram& program) { program.lower(steps); }, of_sharded);
-  });
+  const auto lower_one = [&](DagBuilder& of_rank, RankIndex rank, bool declares_only) {
+    const auto follow = [&](StageProgram& program) {
+      if (!declares_only) program.lower(steps);
+    };
+    return lower_rank(of_rank, scenario, world, rank, follow, of_sharded);
+  };
+  lower_each(builder, ranks, lower_one,
+             steps.copies_ranks ? copied_ranks(scenario, world, ranks) : std::vector<std::optional<CopiedRank>>{});
   return builder.finish();
 }
 

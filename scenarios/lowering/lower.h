@@ -18,6 +18,9 @@ struct StepRange {
   std::int64_t stride = 0;         ///< sequences from one step's batch to the next's; 0: the global batch
   /// Copies passes from others that are alike (repeated_passes.h), which costs less and makes the same graph.
   bool copies_passes = true;
+  /// Copies ranks from others of the same program: the graph takes the same time and memory. Attributes are those of the rank
+  /// that was copied, and what inputs hold is not told: not for a graph that is executed or written.
+  bool copies_ranks = false;
 };
 
 /// From one exchange of all data-parallel ranks to the next: one step, or as many as local SGD takes.

@@ -179,8 +179,8 @@ std::vector<std::uint32_t> count_mirrored(const Partition& partition, const Mesh
 }
 
 void add_ranks(const CommunicatorSurvey& survey, const Partition& partition, const ParallelismSpec& parallelism, const Mesh& mesh,
-               const Symmetry& symmetry, const std::vector<std::uint32_t>& device_of, const MirroredStages& mirrors,
-               World& world) {
+               const Symmetry& symmetry, const std::vector<std::uint32_t>& colours, const std::vector<std::uint32_t>& device_of,
+               const MirroredStages& mirrors, World& world) {
   const ExpertMesh experts(parallelism, mesh);
   const std::vector<std::uint32_t> mirrored = count_mirrored(partition, mesh, symmetry);
   for (std::uint32_t id = 0; id < partition.ranks.count(); ++id) {
@@ -196,6 +196,8 @@ void add_ranks(const CommunicatorSurvey& survey, const Partition& partition, con
                            .dp = place[Axis::dp],
                            .pp = place[Axis::pp],
                            .device = device_of[rank]});
+    // A stage and its mirror have one colour, and exchange the copies of the model.
+    world.program.push_back(2 * colours[rank] + (mirrors.is_mirror(place[Axis::pp]) ? 1 : 0));
     auto& of_slot = world.communicator_of.emplace_back();
     for (std::size_t slot = 0; slot < slot_count; ++slot) {
       const auto seen = static_cast<std::size_t>(mirrors.seen(static_cast<Slot>(slot), place[Axis::pp]));
@@ -301,7 +303,7 @@ World lay_and_fold(const Scenario& scenario, bool folded, const WorldOptions& op
   if (options.detail == Detail::hops) add_hops(survey, world);
   add_links(survey, partition, cluster, symmetry, tree_loads, world);
   if (merged) add_worst_cables(survey, partition, world);
-  add_ranks(survey, partition, scenario.parallelism, mesh, symmetry, device_of, mirrors, world);
+  add_ranks(survey, partition, scenario.parallelism, mesh, symmetry, colours, device_of, mirrors, world);
   world.options = options;
   world.options.by_every_link = survey.fold.nonbinding.empty();
   return world;

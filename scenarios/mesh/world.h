@@ -114,7 +114,8 @@ struct World {
   std::vector<Rank> ranks;
   std::vector<Link> links;
   std::vector<Communicator> communicators;
-  std::vector<RankIndex> class_of;                                      ///< by world rank: the lowered rank that stands for it
+  std::vector<RankIndex> class_of;     ///< by world rank: the lowered rank that stands for it
+  std::vector<std::uint32_t> program;  ///< by rank index: where it is the same, so is what is lowered, but for the communicators
   std::vector<std::array<CommunicatorId, slot_count>> communicator_of;  ///< by rank index and slot; `no_id` where there is none
 
   /// What it was made with; `by_every_link` also where no link was left out of the fold, so that this is the world of every link.

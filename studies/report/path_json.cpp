@@ -1,9 +1,11 @@
 #include "studies/report/path_json.h"
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "runtime/analysis/critical_path.h"
 #include "studies/report/packed_column.h"
@@ -31,10 +33,11 @@ class Names {
 
 }  // namespace
 
-Json path_json(const Dag& dag, const Timeline& timeline, const std::vector<RankIndex>& drawn) {
+Json path_json(const Dag& dag, const Timeline& timeline, const std::vector<DrawnRow>& drawn) {
   constexpr std::int16_t not_drawn = -1;
-  std::vector<std::int16_t> row_of(dag.ranks.size(), not_drawn);
-  for (std::size_t row = 0; row < drawn.size(); ++row) row_of[drawn[row]] = static_cast<std::int16_t>(row);
+  std::map<std::pair<RankIndex, std::int32_t>, std::int16_t> row_of;  // by rank and stage
+  for (std::size_t row = 0; row < drawn.size(); ++row)
+    row_of.emplace(std::pair(drawn[row].rank, drawn[row].stage), static_cast<std::int16_t>(row));
 
   const std::vector<PathSegment> path = critical_path(dag, timeline);
   const Tick tick(timeline.makespan());
@@ -44,7 +47,10 @@ Json path_json(const Dag& dag, const Timeline& timeline, const std::vector<RankI
   std::int16_t row = not_drawn;
   std::int64_t now = 0;
   for (const PathSegment& segment : path) {
-    if (segment.task != no_id) row = row_of[dag.tasks[segment.task].rank];
+    if (segment.task != no_id) {
+      const auto found = row_of.find({dag.tasks[segment.task].rank, segment.stage});
+      row = found == row_of.end() ? not_drawn : found->second;
+    }
     const std::uint32_t kind = names.number_of(kind_of(dag, segment));
     const std::int64_t end = tick.number_at(segment.end);
     const auto length = static_cast<std::uint32_t>(end - now);

@@ -9,9 +9,11 @@
 
 #include "runtime/analysis/memory_over_time.h"
 #include "runtime/base/parallel.h"
+#include "scenarios/mesh/mesh.h"
 #include "sim/bottleneck.h"
 #include "sim/link_use.h"
 #include "studies/crosscheck/comparison_json.h"
+#include "studies/report/drawn_rows.h"
 #include "studies/report/facts.h"
 #include "studies/report/mesh_json.h"
 #include "studies/report/page.h"
@@ -31,7 +33,20 @@ std::vector<double> to_thousandths(const std::vector<double>& shares) {
   return rounded;
 }
 
-Json memory_json(const Dag& dag, const std::vector<MemoryOverTime>& memories) {
+/// By rank of the DAG, the first of the world on its mirrored stage; empty where none has one.
+std::vector<std::uint32_t> first_mirrored(const Scenario& scenario, const Dag& dag, const std::vector<RankIndex>& class_of) {
+  if (std::ranges::all_of(dag.ranks, [](const Rank& rank) { return rank.mirrored == 0; })) return {};
+  const scenarios::Mesh mesh(scenario.parallelism);
+  std::vector<std::uint32_t> first(dag.ranks.size(), no_id);
+  scenarios::Coordinates place;
+  for (std::uint32_t rank = 0; rank < class_of.size(); ++rank, mesh.advance(place)) {
+    const RankIndex index = class_of[rank];
+    if (place[Axis::pp] != dag.ranks[index].pp && first[index] == no_id) first[index] = rank;
+  }
+  return first;
+}
+
+Json memory_json(const Dag& dag, const std::vector<MemoryOverTime>& memories, const std::vector<std::uint32_t>& mirrored) {
   Json stages = Json::array();
   for (const MemoryOverTime& memory : memories) {
     std::vector<Seconds> at;
@@ -44,8 +59,8 @@ Json memory_json(const Dag& dag, const std::vector<MemoryOverTime>& memories) {
     Json largest = Json::array();
     for (const MemoryHolder& holder : memory.largest) largest.push_back({{"what", holder.name}, {"bytes", holder.bytes}});
     const Rank& rank = dag.ranks[memory.use.rank];
-    stages.push_back({{"stage", rank.pp},
-                      {"rank", rank.world_rank},
+    stages.push_back({{"stage", memory.stage},
+                      {"rank", memory.stage == rank.pp ? rank.world_rank : mirrored.at(memory.use.rank)},
                       {"gpu_bytes", dag.devices[rank.device].memory},
                       {"parameters", memory.use.parameters},
                       {"gradients", memory.use.gradients},
@@ -115,10 +130,11 @@ std::vector<MemoryOverTime> memory_of_stages(const Dag& dag, const Timeline& tim
 
 Json no_timeline() { return timeline_json(Dag(), Timeline(), {}, {}); }
 
-/// `memory`: of the fullest rank of each stage.
+/// `memory`: of the fullest rank of each stage. `mirrored`: see `first_mirrored`.
 Json report_of(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result,
-               const std::vector<MemoryOverTime>& memory, const std::string& command) {
-  const std::vector<RankIndex> drawn = drawn_ranks(dag, timeline);
+               const std::vector<MemoryOverTime>& memory, const std::vector<std::uint32_t>& mirrored,
+               const std::string& command) {
+  const std::vector<DrawnRow> drawn = drawn_rows(dag, timeline, mirrored);
   Json of_mesh, of_timeline, of_memory, of_links, of_path;
   // What takes longest comes first.
   const std::function<void()> parts[] = {
@@ -127,7 +143,7 @@ Json report_of(const Scenario& scenario, const Dag& dag, const Timeline& timelin
         of_timeline = timeline_json(dag, timeline, drawn, [&](TaskId id) { return std::string(bottlenecks.of(id)); });
       },
       [&] { of_mesh = mesh_json(scenario); },
-      [&] { of_memory = memory_json(dag, memory); },
+      [&] { of_memory = memory_json(dag, memory, mirrored); },
       [&] { of_path = path_json(dag, timeline, drawn); },
       [&] { of_links = links_json(dag, timeline); },
   };
@@ -147,7 +163,8 @@ Json report_of(const Scenario& scenario, const Dag& dag, const Timeline& timelin
 }  // namespace
 
 Json step_report(const Scenario& scenario, const SimulatedStep& step, const std::string& command) {
-  return report_of(scenario, step.dag, step.timeline, step.result, step.memory, command);
+  const std::vector<std::uint32_t> mirrored = first_mirrored(scenario, step.dag, step.class_of);
+  return report_of(scenario, step.dag, step.timeline, step.result, step.memory, mirrored, command);
 }
 
 std::string simulated_page(const Scenario& scenario, const SimulatedStep& step, BlameBeside& blame, const std::string& command) {
@@ -158,7 +175,7 @@ std::string simulated_page(const Scenario& scenario, const SimulatedStep& step, 
 
 std::string executed_page(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result,
                           const std::string& command) {
-  return report_page(report_of(scenario, dag, timeline, result, memory_of_stages(dag, timeline, result), command));
+  return report_page(report_of(scenario, dag, timeline, result, memory_of_stages(dag, timeline, result), {}, command));
 }
 
 std::string result_page(std::string_view json, const std::string& command) {
@@ -185,7 +202,7 @@ std::string result_page(std::string_view json, const std::string& command) {
 
 std::string crosscheck_page(const Scenario& scenario, const Dag& dag, const Timeline& simulated, const Timeline& measured,
                             const StepResult& result, const Comparison& comparison, const std::string& command) {
-  const std::vector<RankIndex> drawn = drawn_ranks(dag, measured);
+  const std::vector<DrawnRow> drawn = drawn_rows(dag, measured);
   Bottlenecks bottlenecks(dag);
   const BoundOf bound_of = [&](TaskId id) { return std::string(bottlenecks.of(id)); };
   Json report = report_head("crosscheck", scenario.name, command);

@@ -5,9 +5,7 @@
 #include <functional>
 #include <iterator>
 #include <limits>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <unordered_map>
 #include <utility>
 
@@ -139,9 +137,9 @@ class Types {
 using TasksByStream = std::array<std::vector<TaskId>, stream_count>;
 
 /// By rank, the tasks of each stream in the order in which they ran; none of ranks that are not drawn.
-std::vector<TasksByStream> tasks_by_stream(const Dag& dag, const Timeline& timeline, const std::vector<RankIndex>& ranks) {
+std::vector<TasksByStream> tasks_by_stream(const Dag& dag, const Timeline& timeline, const std::vector<DrawnRow>& rows) {
   std::vector<bool> drawn(dag.ranks.size(), false);
-  for (const RankIndex rank : ranks) drawn[rank] = true;
+  for (const DrawnRow& row : rows) drawn[row.rank] = true;
   std::vector<TasksByStream> tasks(dag.ranks.size());
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
     const Task& task = dag.tasks[id];
@@ -172,6 +170,26 @@ Json repeat_json(const Repeat& repeat) {
           {"length_s", repeat.length()},
           {"micro_batches", repeat.micro_batches},
           {"second_half_from", repeat.second_half_from}};
+}
+
+/// What a stage's mirror has in another place.
+Json mirror_json(const Dag& dag) {
+  constexpr std::pair<Stream, Stream> of_copies[] = {
+      {Stream::pp_send_forward, Stream::pp_send_forward_descending},
+      {Stream::pp_receive_forward, Stream::pp_receive_forward_descending},
+      {Stream::pp_send_backward, Stream::pp_send_backward_descending},
+      {Stream::pp_receive_backward, Stream::pp_receive_backward_descending},
+  };
+  Json streams = Json::array();
+  for (const auto& [ascending, descending] : of_copies)
+    streams.push_back({static_cast<std::size_t>(ascending), static_cast<std::size_t>(descending)});
+  return {{"micro_batches", dag.info.micro_batches / 2}, {"streams", streams}};
+}
+
+/// The place of the row that has a rank's tasks.
+std::size_t row_of_rank(const std::vector<DrawnRow>& rows, RankIndex rank, const Dag& dag) {
+  const auto has_tasks = [&](const DrawnRow& row) { return row.rank == rank && !row.is_mirror(dag); };
+  return static_cast<std::size_t>(std::ranges::find_if(rows, has_tasks) - rows.begin());
 }
 
 std::size_t count_of(const std::vector<TasksByStream>& tasks) {
@@ -222,37 +240,26 @@ struct Columns {
 
 }  // namespace
 
-std::vector<RankIndex> drawn_ranks(const Dag& dag, const Timeline& timeline) {
-  constexpr std::size_t most = 64;
-  std::vector<RankIndex> ranks(dag.ranks.size());
-  std::iota(ranks.begin(), ranks.end(), RankIndex{0});
-  if (ranks.size() > most) {
-    std::vector<Seconds> busy(dag.ranks.size(), 0);
-    for (TaskId id = 0; id < dag.tasks.size(); ++id)
-      if (dag.tasks[id].stream == Stream::compute) busy[dag.tasks[id].rank] += timeline.times(id) * timeline.duration(id);
-    std::map<std::int32_t, RankIndex> busiest;
-    for (const RankIndex rank : ranks) {
-      const auto [entry, is_first] = busiest.try_emplace(dag.ranks[rank].pp, rank);
-      if (!is_first && busy[rank] > busy[entry->second]) entry->second = rank;
-    }
-    ranks.clear();
-    for (const auto& [stage, rank] : busiest) ranks.push_back(rank);
-  }
-  std::ranges::sort(ranks, {}, [&](RankIndex rank) { return std::pair(dag.ranks[rank].pp, dag.ranks[rank].world_rank); });
-  return ranks;
-}
-
-Json timeline_json(const Dag& dag, const Timeline& timeline, const std::vector<RankIndex>& ranks, const BoundOf& bound_of) {
+Json timeline_json(const Dag& dag, const Timeline& timeline, const std::vector<DrawnRow>& drawn, const BoundOf& bound_of) {
   const Tick tick(timeline.makespan());
-  const auto tasks = tasks_by_stream(dag, timeline, ranks);
+  const auto tasks = tasks_by_stream(dag, timeline, drawn);
   Types types(dag, timeline, bound_of);
   Columns columns;
   columns.reserve(count_of(tasks));
   Json rows = Json::array();
-  for (const RankIndex rank : ranks) {
+  for (const DrawnRow& row : drawn) {
+    rows.push_back({{"stage", row.stage},
+                    {"rank", row.world_rank},
+                    {"stands_for", row.stands_for},
+                    {"name", "rank " + std::to_string(row.world_rank)}});
+    if (row.is_mirror(dag)) {
+      rows.back()["streams"] = Json::array();
+      rows.back()["mirrors"] = row_of_rank(drawn, row.rank, dag);
+      continue;
+    }
     Json streams = Json::array();
     for (std::size_t stream = 0; stream < stream_count; ++stream) {
-      const std::vector<TaskId>& ids = tasks[rank][stream];
+      const std::vector<TaskId>& ids = tasks[row.rank][stream];
       if (ids.empty()) continue;
       streams.push_back(stream_json(stream, ids, timeline));
       std::int64_t now = 0;
@@ -267,17 +274,14 @@ Json timeline_json(const Dag& dag, const Timeline& timeline, const std::vector<R
         now = end;
       }
     }
-    rows.push_back({{"stage", dag.ranks[rank].pp},
-                    {"rank", dag.ranks[rank].world_rank},
-                    {"stands_for", dag.ranks[rank].count},
-                    {"name", "rank " + std::to_string(dag.ranks[rank].world_rank)},
-                    {"streams", streams}});
+    rows.back()["streams"] = std::move(streams);
   }
   Json streams = Json::array();
   for (std::size_t s = 0; s < stream_count; ++s) streams.push_back(name_of(static_cast<Stream>(s)));
   Json json{{"tick_s", tick.seconds()}, {"step_s", timeline.makespan()}, {"streams", streams}, {"rows", rows},
             {"types", types.take()},    {"columns", columns.json()}};
   if (timeline.repeat.times > 0) json["repeat"] = repeat_json(timeline.repeat);
+  if (std::ranges::any_of(drawn, [&](const DrawnRow& row) { return row.is_mirror(dag); })) json["mirror"] = mirror_json(dag);
   return json;
 }
 

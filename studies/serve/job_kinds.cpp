@@ -49,7 +49,7 @@ Json step_job(const Json& body, const JobSite& site, const TellProgress& /*tell*
 Json schedule_job(const Json& body, const JobSite& site, const TellProgress& /*tell*/) {
   const Scenario scenario = scenario_in(body, site);
   const SimulatedStep step =
-      simulate_in_full(scenario, true, {.fold_time = true, .memory_over_time = true, .ends_process = true});
+      simulate_in_full(scenario, true, {.fold_time = true, .fold_mirrors = true, .memory_over_time = true, .ends_process = true});
   return step_report(scenario, step, maker);
 }
 
@@ -57,8 +57,8 @@ Json report_job(const Json& body, const JobSite& site, const TellProgress& /*tel
   const Scenario scenario = scenario_in(body, site);
   BlameBeside blame;
   const auto begin_blame = [&](const FreshStep& fresh) { blame.begin(scenario, fresh); };
-  const SimulatedStep step =
-      simulate_in_full(scenario, true, {.fold_time = true, .memory_over_time = true, .simulated = begin_blame});
+  const SimulatedStep step = simulate_in_full(
+      scenario, true, {.fold_time = true, .fold_mirrors = true, .memory_over_time = true, .simulated = begin_blame});
   return {{"page", simulated_page(scenario, step, blame, maker)}};
 }
 

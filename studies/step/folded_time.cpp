@@ -70,6 +70,7 @@ bool leaves_out_as_much(const ShorterSchedule& shorter, const Repeat& repeat) {
 std::optional<SimulatedStep> simulate_shorter(const Scenario& scenario, const World& world, const SimulationOptions& options,
                                               StepRange steps, const ShorterSchedule& shorter) {
   steps.micro_batches = shorter.micro_batches;
+  steps.copies_ranks = true;
   SimulatedStep step{.dag = lower(scenario, world, steps), .timeline = {}, .result = {}};
   SimulationRun run = simulate(step.dag, options.collectives);
   step.timeline = std::move(run.timeline);
@@ -118,12 +119,13 @@ std::vector<Seconds> makespans_folded_in_time(const Scenario& scenario, const Wo
       find_unknown([&](std::span<const Speedup> unknown) {
         std::optional<Dag> lowered;
         const bool is_known = known.dag != nullptr && leaves_out_as_much(shorter, known.repeat);
-        if (!is_known) lowered = lower(scenario, world, {.micro_batches = shorter.micro_batches});
+        if (!is_known) lowered = lower(scenario, world, {.micro_batches = shorter.micro_batches, .copies_ranks = true});
         return sim::makespans(is_known ? *known.dag : *lowered, periods_of(shorter), unknown, jobs);
       });
   find_unknown([&](std::span<const Speedup> unknown) {
     const bool is_known = known.dag != nullptr && known.repeat.times == 0;
-    return is_known ? sim::makespans(*known.dag, unknown, jobs) : sim::makespans(lower(scenario, world), unknown, jobs);
+    return is_known ? sim::makespans(*known.dag, unknown, jobs)
+                    : sim::makespans(lower(scenario, world, {.copies_ranks = true}), unknown, jobs);
   });
   return makespans;
 }

@@ -41,8 +41,10 @@ SimulatedStep simulate_one(const Scenario& scenario, const World& world, bool fo
     if (auto short_step =
             shown_while(progress, "simulating", [&] { return simulate_folded_in_time(scenario, world, options, steps); }))
       return *std::move(short_step);
+  StepRange copying = steps;
+  copying.copies_ranks = true;
   SimulatedStep step{
-      .dag = shown_while(progress, "lowering", [&] { return lower(scenario, world, steps); }), .timeline = {}, .result = {}};
+      .dag = shown_while(progress, "lowering", [&] { return lower(scenario, world, copying); }), .timeline = {}, .result = {}};
   spdlog::debug("lowered to {} tasks, {} collectives and transfers, {} buffers", step.dag.tasks.size(), step.dag.groups.size(),
                 step.dag.buffers.size());
   std::optional<GraphFacts> graph;

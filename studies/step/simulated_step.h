@@ -45,8 +45,8 @@ struct SimulationOptions {
   /// Leaves out what repeats itself (folded_time.h): `dag` and `timeline` may then be those of a step with fewer micro-batches,
   /// of which `timeline.repeat` says what stands for more.
   bool fold_time = false;
-  /// Simulates one of two pipeline stages that mirror each other (scenarios/mesh/mirrored_stages.h), where only the result is
-  /// asked for: `dag` and `timeline` may then be without the other.
+  /// Simulates one of two pipeline stages that mirror each other (scenarios/mesh/mirrored_stages.h): `dag` and `timeline` may
+  /// then be without the other, for which ranks of the one stand, too.
   bool fold_mirrors = false;
   bool memory_over_time = false;  ///< is asked for
   /// Is told of the step before it is summed up, so that who simulates it once more can begin. Where a step is tried that has

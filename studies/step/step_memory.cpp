@@ -84,19 +84,27 @@ class FullestOverTime {
 
   /// Several threads may tell it of ranks.
   void note(const MemoryUse& use, std::vector<MemoryChange> changes) {
-    const std::int32_t stage = dag_.ranks[use.rank].pp;
     const auto is_fuller_than = [&](const MemoryUse& other) {
       return use.peak() > other.peak() || (use.peak() == other.peak() && use.rank <= other.rank);
     };
+    std::vector<std::int32_t> fills;  // stages, so far
     {
       const std::scoped_lock lock(mutex_);
-      const auto [fullest, is_first] = fullest_.try_emplace(stage, use);
-      if (!is_first && !is_fuller_than(fullest->second)) return;
-      fullest->second = use;
+      for (const auto& [stage, ranks] : dag_.ranks[use.rank].by_stage(dag_.info.stages)) {
+        if (ranks == 0) continue;
+        const auto [fullest, is_first] = fullest_.try_emplace(stage, use);
+        if (!is_first && !is_fuller_than(fullest->second)) continue;
+        fullest->second = use;
+        fills.push_back(stage);
+      }
     }
+    if (fills.empty()) return;
     MemoryOverTime memory = of_rank_.of(use, std::move(changes));
     const std::scoped_lock lock(mutex_);
-    if (fullest_.at(stage).rank == use.rank) over_time_[stage] = std::move(memory);
+    for (const std::int32_t stage : fills) {
+      memory.stage = stage;
+      if (fullest_.at(stage).rank == use.rank) over_time_[stage] = memory;
+    }
   }
 
   /// In the order of stages.

@@ -1,5 +1,5 @@
-// A page of a step that was folded in time shows the whole step: each task, what links carry, what memory holds, what the step
-// time is made of.
+// A page of a step that was folded in time, or by stages that mirror each other, shows the whole step: each task, what links
+// carry, what memory holds, what the step time is made of.
 
 #include <gtest/gtest.h>
 
@@ -32,6 +32,26 @@ struct DrawnTask {
 /// The tasks of a page by rank and stream, each as often as viz/src/report.ts says that it happens.
 using DrawnTasks = std::map<std::pair<int, int>, std::vector<DrawnTask>>;
 
+/// The tasks of a row that mirrors another.
+void draw_mirror(const json& row, const json& timeline, DrawnTasks& drawn) {
+  const json &mirror = timeline["mirror"], &of = timeline["rows"][row["mirrors"].get<std::size_t>()];
+  const int of_copy = mirror["micro_batches"];
+  EXPECT_TRUE(row["streams"].empty());
+  for (const json& stream : of["streams"]) {
+    const int number = stream["stream"];
+    int other = number;
+    for (const json& pair : mirror["streams"])
+      for (const int side : {0, 1})
+        if (pair[side] == number) other = pair[1 - side];
+    std::vector<DrawnTask> tasks = drawn.at({of["rank"], number});
+    for (DrawnTask& task : tasks) {
+      if (task.chunk >= 0) task.chunk = 1 - task.chunk;
+      if (task.micro_batch >= 0) task.micro_batch += task.micro_batch < of_copy ? of_copy : -of_copy;
+    }
+    drawn[{row["rank"], other}] = std::move(tasks);
+  }
+}
+
 DrawnTasks drawn_tasks(const json& timeline) {
   const auto gap = column<std::uint32_t>(timeline, "gap"), duration = column<std::uint32_t>(timeline, "duration"),
              type = column<std::uint32_t>(timeline, "type"), run = column<std::uint32_t>(timeline, "run");
@@ -48,6 +68,7 @@ DrawnTasks drawn_tasks(const json& timeline) {
   DrawnTasks drawn;
   std::size_t first = 0;
   for (const json& row : timeline["rows"]) {
+    if (row.contains("mirrors")) continue;
     for (const json& stream : row["streams"]) {
       std::vector<DrawnTask>& tasks = drawn[{row["rank"], stream["stream"]}];
       const std::size_t count = stream["tasks"];
@@ -77,6 +98,8 @@ DrawnTasks drawn_tasks(const json& timeline) {
       add(to, count, times);
     }
   }
+  for (const json& row : timeline["rows"])
+    if (row.contains("mirrors")) draw_mirror(row, timeline, drawn);
   return drawn;
 }
 
@@ -116,6 +139,16 @@ void expect_same_links(const SimulatedStep& folded, const SimulatedStep& whole) 
     EXPECT_NEAR(some.links[link].bytes, all.links[link].bytes, 1e-9 * all.links[link].bytes);
     expect_near(some.links[link].utilisation, all.links[link].utilisation, 1e-6, whole.dag.links[link].name);
     EXPECT_EQ(some.links[link].users.size(), all.links[link].users.size());
+  }
+}
+
+/// Where classes of links differ: what is told of all links of a tier.
+void expect_same_tiers(const json& folded, const json& whole) {
+  ASSERT_EQ(folded["tiers"].size(), whole["tiers"].size());
+  for (std::size_t tier = 0; tier < whole["tiers"].size(); ++tier) {
+    const json &some = folded["tiers"][tier], &all = whole["tiers"][tier];
+    for (const char* const key : {"tier", "links", "capacity"}) EXPECT_EQ(some[key], all[key]) << key;
+    expect_near(some["utilisation"], all["utilisation"], 1.1e-3, all["tier"].get<std::string>());
   }
 }
 
@@ -161,14 +194,18 @@ struct Compared {
   bool same_path = false;
 };
 
-Compared compare(Scenario scenario, const std::string& what) {
+Compared compare(const Scenario& scenario, bool in_time, bool mirrors, const std::string& what) {
   SCOPED_TRACE(what);
-  const SimulatedStep folded = simulate_step(scenario, true, {.fold_time = true, .memory_over_time = true});
-  if (folded.timeline.repeat.times == 0) return {};
+  const SimulationOptions options{.fold_time = in_time, .fold_mirrors = mirrors, .memory_over_time = true};
+  const SimulatedStep folded = simulate_step(scenario, true, options);
+  if (in_time && folded.timeline.repeat.times == 0) return {};
   const SimulatedStep whole = simulate_step(scenario, true, {.memory_over_time = true});
   const json some = step_report(scenario, folded, ""), all = step_report(scenario, whole, "");
   EXPECT_EQ(difference_of_tasks(some["timeline"], all["timeline"]), "");
-  expect_same_links(folded, whole);
+  if (folded.dag.links.size() == whole.dag.links.size())
+    expect_same_links(folded, whole);
+  else
+    expect_same_tiers(some["links"], all["links"]);
   expect_same_memory(some["memory"], all["memory"]);
   const std::vector<double> held = held_by_bin(whole);
   expect_near(held_by_bin(folded), held, 1e-6 * std::ranges::max(held), "memory");
@@ -190,7 +227,7 @@ TEST(FoldedPage, ShowsTheWholeStepOnEverySchedule) {
         "parallelism.pp=4 training.schedule=zb-h1", "parallelism.pp=2 parallelism.vpp=2 model.layers=8 training.schedule=zb-v",
         "parallelism.pp=4 model.layers=8 training.schedule=dualpipe",
         "parallelism.dp=8 parallelism.zero=3 training.schedule=1f1b training.framework=torchtitan"}) {
-    const Compared compared = compare(with_micro_batches(tiny_cluster(words(plan)), 96), plan);
+    const Compared compared = compare(with_micro_batches(tiny_cluster(words(plan)), 96), true, false, plan);
     EXPECT_TRUE(compared.folded) << plan;
     EXPECT_TRUE(compared.same_path) << plan;
   }
@@ -200,12 +237,24 @@ TEST(FoldedPage, ShowsTheWholeStepOnRandomClusters) {
   std::size_t folded = 0, same_path = 0, all = 0;
   for (const RandomCluster& cluster : random_clusters(24, 12, 1)) {
     ++all;
-    const Compared compared = compare(with_micro_batches(cluster.scenario, 64), cluster.text());
+    const Compared compared = compare(with_micro_batches(cluster.scenario, 64), true, false, cluster.text());
     folded += compared.folded ? 1 : 0;
     same_path += compared.same_path ? 1 : 0;
   }
   EXPECT_GE(3 * folded, all) << folded << " of " << all;
   EXPECT_EQ(same_path, folded);
+}
+
+TEST(FoldedPage, ShowsStagesThatMirrorOthers) {
+  const std::string dualpipe = "parallelism.pp=4 model.layers=8 training.schedule=dualpipe training.global_batch=64 ";
+  for (const std::string plan : {"", "parallelism.dp=2 parallelism.zero=1", "parallelism.tp=2 parallelism.sp=true"}) {
+    const Scenario scenario = with_micro_batches(tiny_cluster(words(dualpipe + plan)), 96);
+    for (const bool in_time : {false, true}) {
+      const Compared compared = compare(scenario, in_time, true, plan);
+      EXPECT_TRUE(compared.folded) << plan;
+      EXPECT_TRUE(compared.same_path) << plan;
+    }
+  }
 }
 
 }  // namespace

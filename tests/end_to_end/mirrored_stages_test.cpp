@@ -4,8 +4,11 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "runtime/analysis/critical_path.h"
 #include "studies/step/simulated_step.h"
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/equal_results.h"
@@ -134,6 +137,33 @@ TEST(MirroredStages, MustNotBeMergedWhereTheyDiffer) {
   const World blind = with_mirrors(tiny_cluster(overrides));
   overrides.emplace_back("faults.slow_gpu={rank: 1, factor: 0.5}");
   EXPECT_NE(difference_when_folded(tiny_cluster(overrides), blind), "");
+}
+
+/// Where a path goes, piece by piece.
+using Way = std::vector<std::pair<std::int32_t, std::string>>;
+
+Way way_of(const SimulatedStep& step, bool reflected) {
+  Way way;
+  for (const PathSegment& segment : critical_path(step.dag, step.timeline)) {
+    const std::int32_t stage = reflected ? step.dag.info.stages - 1 - segment.stage : segment.stage;
+    const std::string kind = kind_of(step.dag, segment);
+    if (segment.task != no_id && (way.empty() || way.back() != std::pair(stage, kind))) way.emplace_back(stage, kind);
+  }
+  return way;
+}
+
+// Where a path may as well go through one stage as through its mirror, it may go through either.
+TEST(MirroredStages, LeaveThePathThatGoesFromStageToStage) {
+  for (const std::string plan : {"", "parallelism.pp=8 training.global_batch=64", "parallelism.dp=2 parallelism.zero=1",
+                                 "training.overlap.pp=false parallelism.dp=2"}) {
+    const Scenario scenario = tiny_cluster(words(four_stages + plan));
+    for (const bool in_time : {false, true}) {
+      const SimulatedStep folded = simulate_step(scenario, true, {.fold_time = in_time, .fold_mirrors = true});
+      const Way way = way_of(folded, false), of_all = way_of(simulate_step(scenario, true), false);
+      EXPECT_TRUE(way == of_all || way_of(folded, true) == of_all) << plan << ": " << testing::PrintToString(way) << "\n"
+                                                                   << testing::PrintToString(of_all);
+    }
+  }
 }
 
 TEST(MirroredStages, AreCountedByStage) {

@@ -85,7 +85,10 @@ std::string error_of(std::size_t threads, const std::function<void(DagBuilder&, 
   for (RankIndex& rank : ranks) rank = builder.add_rank({});
   builder.add_communicator({.name = "all", .members = {}, .layout = {}});
   try {
-    scenarios::lower_each(builder, ranks, lower);
+    scenarios::lower_each(builder, ranks, [&](DagBuilder& of_rank, RankIndex rank, bool /*declares_only*/) {
+      lower(of_rank, rank);
+      return std::size_t{0};
+    });
   } catch (const std::exception& error) {
     return error.what();
   }

@@ -176,6 +176,8 @@ export interface MeshAxis {
  * Where there is a `repeat`, the `repeated` tasks of each stream happen once more `times` times, each time `length_s` and so many
  * micro-batches later than before, and the tasks after them come as much later as the last of these times. Where the model has
  * two copies, the micro-batches of the second count from one that is all of that later, in every task.
+ *
+ * A row that mirrors another has the other's tasks, those of each copy of the model as the other copy's: see `mirror`.
  */
 export interface Timeline {
   tick_s: number;
@@ -193,6 +195,13 @@ export interface Timeline {
     chunk: string; // int16, model chunk on the rank; -1: none
   };
   repeat?: Repeat;
+  mirror?: Mirror;
+}
+
+/** What tasks become on a stage's mirror: chunk 0 is chunk 1, and the other way round. */
+export interface Mirror {
+  micro_batches: number; // of one copy of the model, in the step: so many earlier or later
+  streams: [one: number, other: number][]; // each is the other; streams that are not here stay what they are
 }
 
 export interface Repeat {
@@ -207,7 +216,8 @@ export interface TimelineRow {
   rank: number; // in the world
   stands_for: number; // ranks that behave alike
   name: string; // "rank 16 · tp 0 · pp 1 ×1024"
-  streams: StreamTasks[];
+  streams: StreamTasks[]; // none of a row that mirrors another
+  mirrors?: number; // the place of the row that has the tasks
 }
 
 export interface StreamTasks {

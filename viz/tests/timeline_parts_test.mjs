@@ -8,9 +8,9 @@ import { encode, pipeline, types } from './timeline_encoding.mjs'
 
 const {
   decode, blocksOf, phaseOfType, piecesOf, at, lowerBound, lowerBoundNear, upperBound, fitted, show, zoom, pan, xOf, timeOf, tickStep,
-  tickLabel, layoutOf, lineAt, bottomOf, pathOf, modelOf, coloursOf, LanePainter, countOf, microBatchesInStep,
+  tickLabel, layoutOf, lineAt, bottomOf, pathOf, modelOf, coloursOf, LanePainter, countOf, microBatchesInStep, mirroredStreams,
 } = Object.assign({}, ...await load(...[
-  'decode', 'blocks', 'communication', 'search', 'view', 'layout', 'path', 'model', 'colours', 'lane', 'repeat',
+  'decode', 'blocks', 'communication', 'search', 'view', 'layout', 'path', 'model', 'colours', 'lane', 'repeat', 'mirror',
 ].map(name => `timeline/${name}.ts`)))
 
 /// A stream of tasks with random waits, some of them none, in ticks.
@@ -87,6 +87,37 @@ test('micro-batches of the second copy of a model come after those that the firs
   assert.deepEqual(microBatchesInStep(inColumns, 5, repeat), Int16Array.of(-1, 17, 28, 35))
   assert.deepEqual(microBatchesInStep(inColumns, 5, { ...repeat, second_half_from: 0 }), Int16Array.of(-1, 17, 18, 25))
   assert.deepEqual(microBatchesInStep(inColumns, 0, undefined), inColumns)
+})
+
+test('a stage that mirrors another does what that does, with the copies of the model exchanged', async () => {
+  const plan = pipeline({ stages: 4, microBatches: 8, layers: 3 })
+  const timeline = encode({ ...plan, rows: plan.rows.slice(0, 2) })
+  const own = await decode(timeline)
+  timeline.rows.push(...[1, 0].map((mirrors, i) => ({ ...timeline.rows[mirrors], stage: 2 + i, streams: [], mirrors })))
+  const mirror = { micro_batches: 4, streams: [[1, 2]] }
+  const tasks = await decode({ ...timeline, mirror })
+  const count = own.start_s.length
+  assert.equal(tasks.start_s.length, 2 * count)
+  assert.deepEqual(tasks.rows.slice(0, 2), own.rows)
+  let seen = 0
+  for (const [row, mirrors] of [[2, 1], [3, 0]]) {
+    for (const stream of tasks.rows[row].streams) {
+      const number = timeline.streams.indexOf(stream.name)
+      const other = timeline.streams[{ 1: 2, 2: 1 }[number] ?? number]
+      const same = own.rows[mirrors].streams.find(({ name }) => name === other)
+      assert.equal(stream.last - stream.first, same.last - same.first)
+      for (let task = stream.first; task < stream.last; ++task, ++seen) {
+        const twin = same.first + task - stream.first
+        for (const name of ['start_s', 'end_s', 'type', 'layer']) assert.equal(tasks[name][task], own[name][twin])
+        const [chunk, microBatch] = [own.chunk[twin], own.microBatch[twin]]
+        assert.equal(tasks.chunk[task], chunk < 0 ? chunk : 1 - chunk)
+        assert.equal(tasks.microBatch[task], microBatch < 0 ? microBatch : (microBatch + 4) % 8)
+      }
+    }
+  }
+  assert.equal(seen, count)
+  close(tasks.busyUpTo_s[2 * count], 2 * own.busyUpTo_s[count])
+  assert.deepEqual(mirroredStreams([{ stream: 0 }, { stream: 2 }, { stream: 5 }], { streams: [[2, 7]] }).map(({ stream }) => stream), [0, 5, 7])
 })
 
 test('times beyond 2^32 ticks are exact, and so are the extremes of the labels', async () => {

@@ -2,6 +2,7 @@
 
 import {column, columnOfAnyLength} from "../columns";
 import type {TaskType, Timeline} from "../report";
+import {mirroredChunks, mirroredMicroBatches, mirroredStreams} from "./mirror";
 import {countOf, microBatchesInStep, partsOf} from "./repeat";
 
 /** Tasks [first, last) of one stream of one row, in time's order and without overlap. */
@@ -76,9 +77,9 @@ async function labelsOf(columns: Timeline["columns"], count: number) {
   return {microBatch, layer, chunk};
 }
 
-/** The tasks of the step. */
+/** The tasks of the step; those of rows that mirror others come last. */
 function place(timeline: Timeline, columns: Columns) {
-  const {repeat, tick_s} = timeline;
+  const {mirror, repeat, tick_s} = timeline;
   const count = countOf(timeline);
   const start_s = new Float64Array(count);
   const end_s = new Float64Array(count);
@@ -89,7 +90,8 @@ function place(timeline: Timeline, columns: Columns) {
   const ticksOfTime = repeat ? repeat.length_s / tick_s : 0;
   let first = 0; // task of a stream
   let inColumns = 0;
-  const rows = timeline.rows.map(({stage, rank, name, streams}) => {
+  const nameOf = (stream: number) => timeline.streams[stream] ?? `stream ${stream}`;
+  const rows: Row[] = timeline.rows.map(({stage, rank, name, streams}) => {
     const ofRow = streams.map(stream => {
       const ticks = ticksOf(columns, inColumns, stream.tasks);
       let last = first;
@@ -108,13 +110,25 @@ function place(timeline: Timeline, columns: Columns) {
         microBatch.set(microBatchesInStep(columns.microBatch.subarray(from, to), part.time, repeat), last);
         last += to - from;
       }
-      const placed = {name: timeline.streams[stream.stream] ?? `stream ${stream.stream}`, first, last};
+      const placed = {name: nameOf(stream.stream), first, last};
       first = last;
       inColumns += stream.tasks;
       return placed;
     });
     return {stage, rank, name, streams: ofRow};
   });
+  for (const [row, {mirrors}] of timeline.rows.entries()) {
+    if (!mirror || mirrors === undefined) continue;
+    rows[row].streams = mirroredStreams(timeline.rows[mirrors].streams, mirror).map(({stream, place: at}) => {
+      const from = rows[mirrors].streams[at];
+      for (const same of [start_s, end_s, type, layer]) same.copyWithin(first, from.first, from.last);
+      chunk.set(mirroredChunks(chunk.subarray(from.first, from.last)), first);
+      microBatch.set(mirroredMicroBatches(microBatch.subarray(from.first, from.last), mirror), first);
+      const placed = {name: nameOf(stream), first, last: first + from.last - from.first};
+      first = placed.last;
+      return placed;
+    });
+  }
   const busyUpTo_s = new Float64Array(count + 1);
   for (let task = 0; task < count; ++task) busyUpTo_s[task + 1] = busyUpTo_s[task] + end_s[task] - start_s[task];
   return {rows, start_s, end_s, busyUpTo_s, type, microBatch, layer, chunk};

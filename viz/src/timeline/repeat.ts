@@ -20,7 +20,10 @@ export function partsOf({tasks, repeated}: StreamTasks, repeat: Repeat | undefin
 /** How many tasks the step has. */
 export function countOf({rows, repeat}: Timeline): number {
   const countIn = ({tasks, repeated}: StreamTasks) => tasks + (repeat && repeated ? repeat.times * (repeated[1] - repeated[0]) : 0);
-  return rows.reduce((sum, {streams}) => streams.reduce((tasks, stream) => tasks + countIn(stream), sum), 0);
+  return rows.reduce((sum, {streams, mirrors}) => {
+    const ofRow = mirrors === undefined ? streams : rows[mirrors].streams;
+    return ofRow.reduce((tasks, stream) => tasks + countIn(stream), sum);
+  }, 0);
 }
 
 /** Which micro-batches of the step those of some tasks in the columns are, when these happen for the `time`-th time again. */

@@ -39,7 +39,7 @@ export async function checkTimelines({ page }, timelines, expect) {
   })
   const countIn = ({ tasks, repeated }, repeat) => tasks + (repeat ? repeat.times * (repeated[1] - repeated[0]) : 0)
   const tasks = timelines.map(({ rows, repeat }) =>
-    rows.map(({ streams }) => streams.reduce((sum, stream) => sum + countIn(stream, repeat), 0)))
+    rows.map(({ streams, mirrors }) => (rows[mirrors] ?? { streams }).streams.reduce((sum, stream) => sum + countIn(stream, repeat), 0)))
   if (tasks.flat().every(count => count === 0)) return expect.same('there is no timeline', shown, null)
   expect.same('the timeline has every task', shown?.tasks, tasks)
   const end_s = Math.max(...timelines.map(({ step_s }) => step_s))
