@@ -697,8 +697,8 @@ class StepRun(Record):
     tasks: float
     """Tasks of the graph. [tasks]"""
     tasks_simulated: Optional[float]
-    """Tasks that were simulated: fewer where periods of a pipeline's steady state stand for those that are alike.
-    [tasks]"""
+    """Tasks that were simulated: fewer where periods of a pipeline's steady state stand for those that are alike, or a
+    stage for its mirror. [tasks]"""
     wall_s: float
     """Time that it took. [s]"""
     peak_rss_bytes: float
