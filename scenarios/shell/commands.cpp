@@ -26,9 +26,9 @@ Unknown condition_unknown(const std::string& described, const std::string& reaso
   return unknown;
 }
 
-void Interpreter::count(const Place& place) {
-  if (++steps_ > most_steps)
-    throw InputError(place, "the script takes more than 200,000 steps, expected one that starts training");
+void Interpreter::count(const Place& place, std::int64_t steps) {
+  steps_ += steps;
+  if (steps_ > most_steps) throw InputError(place, "the script takes more than 200,000 steps, expected one that starts training");
 }
 
 void Interpreter::assume(const std::string& sentence) {
@@ -210,6 +210,7 @@ Truth Interpreter::run_pipeline(const Command& command) {
 }
 
 Truth Interpreter::run_copy(const Command& command) {
+  count_values(command.place, variables().values());
   const Variables before = variables();
   const Truth result = run(command);
   variables() = before;
@@ -224,6 +225,7 @@ Truth Interpreter::run_ways(const std::vector<const Command*>& ways, const std::
   const std::string outer = std::exchange(open_condition_, condition.sentence());
   std::vector<Variables> after;
   for (const Command* way : ways) {
+    count_values(place, before.values());
     variables() = before;
     flow_ = Flow::on;
     const std::size_t started = out_.started.size();
@@ -246,8 +248,14 @@ Truth Interpreter::run_ways(const std::vector<const Command*>& ways, const std::
   return Truth::open;
 }
 
+const Variable* Interpreter::known_to_copy(const std::string& name, const Place& place) {
+  const Variable* known = variables().find(name);
+  if (known != nullptr) count_values(place, known->values());
+  return known;
+}
+
 void Interpreter::append(const Assignment& assignment) {
-  const Variable* known = variables().find(assignment.name);
+  const Variable* known = known_to_copy(assignment.name, assignment.place);
   const std::string text = expand_text(assignment.values[0]);
   Variable variable = known == nullptr ? Variable{} : *known;
   if (variable.items.empty()) variable.items.push_back({"", assignment.place});
@@ -258,7 +266,7 @@ void Interpreter::append(const Assignment& assignment) {
 }
 
 void Interpreter::assign_array(const Assignment& assignment) {
-  const Variable* known = variables().find(assignment.name);
+  const Variable* known = known_to_copy(assignment.name, assignment.place);
   Variable variable{.is_array = true, .is_keyed = known != nullptr && known->is_keyed};
   if (assignment.appends && known != nullptr) variable = *known;
   variable.is_array = true;
@@ -283,7 +291,7 @@ void Interpreter::assign_array(const Assignment& assignment) {
 }
 
 void Interpreter::assign_element(const Assignment& assignment) {
-  const Variable* known = variables().find(assignment.name);
+  const Variable* known = known_to_copy(assignment.name, assignment.place);
   Variable variable = known == nullptr ? Variable{.is_array = true} : *known;
   const Text value{expand_text(assignment.values[0]), assignment.place};
   std::string key = expand_text(*assignment.key);
@@ -315,7 +323,7 @@ void Interpreter::assign(const Assignment& assignment) {
       value.text = out_.unknowns.add(std::move(unknown));
     }
   }
-  const Variable* known = variables().find(assignment.name);
+  const Variable* known = known_to_copy(assignment.name, assignment.place);
   if (known != nullptr && known->is_array && !known->is_keyed) {
     Variable variable = *known;
     if (variable.items.empty()) variable.items.emplace_back();

@@ -31,7 +31,9 @@ std::string separator_of(const Variables& variables) {
 
 }  // namespace
 
-void Interpreter::check_size(std::size_t size, const Place& place) const {
+void Interpreter::check_size(std::size_t size, const Place& place) {
+  constexpr std::size_t of_a_step = 10'000;
+  count(place, static_cast<std::int64_t>(size / of_a_step));
   if (size > longest_text) throw InputError(place, "a text grows beyond 1 MiB, expected a script that starts training");
 }
 
@@ -140,6 +142,7 @@ Text Interpreter::element(const std::string& name, const std::string& key, const
   if (!unknown.empty()) return {unknown};
   if (index < 0) index += static_cast<std::int64_t>(variable->items.size());
   const auto at = static_cast<std::size_t>(index);
+  count_values(place, std::min(at, variable->items.size()));
   for (std::size_t i = 0; i < std::min(at + 1, variable->items.size()); ++i)  // what is behind it has another place, too
     if (Unknowns::is_one(variable->items[i].text) && i < at &&
         out_.unknowns.first_of(variable->items[i].text).kind == Unknown::Kind::condition)
@@ -148,7 +151,7 @@ Text Interpreter::element(const std::string& name, const std::string& key, const
 }
 
 void Interpreter::write_element(const std::string& name, const std::string& key, std::int64_t value, const Place& place) {
-  const Variable* known = variables().find(name);
+  const Variable* known = known_to_copy(name, place);
   Variable variable = known == nullptr ? Variable{} : *known;
   const Text text{std::to_string(value), place};
   std::string unknown;
@@ -398,6 +401,7 @@ std::vector<Text> Interpreter::expand_words(const std::vector<Word>& words) {
     std::size_t size = 0;
     for (const Text& field : fields) size += field.text.size();
     check_size(size, word.place);
+    count_values(word.place, fields.size());
     if (all.size() + fields.size() > most_items) throw InputError(word.place, "a command has more than 100,000 words");
     std::ranges::move(fields, std::back_inserter(all));
   }

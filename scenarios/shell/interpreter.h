@@ -54,7 +54,9 @@ class Interpreter {
   std::string last_folder_;  ///< of the last cd
 
   Variables& variables() { return out_.variables; }
-  void count(const Place& place);
+  void count(const Place& place, std::int64_t steps = 1);
+  /// Counts what copying so many values takes: a step for a hundred.
+  void count_values(const Place& place, std::size_t values) { count(place, static_cast<std::int64_t>(values / 100)); }
   void assume(const std::string& sentence);
 
   // commands.cpp
@@ -72,6 +74,7 @@ class Interpreter {
   bool turn_is_over();
   /// Follows each of the ways on by itself, and joins them. None in a way: it does nothing.
   Truth run_ways(const std::vector<const Command*>& ways, const std::string& described, const Place& place);
+  const Variable* known_to_copy(const std::string& name, const Place& place);  ///< none: it is not known
   void assign(const Assignment& assignment);
   void assign_array(const Assignment& assignment);
   void assign_element(const Assignment& assignment);
@@ -124,7 +127,8 @@ class Interpreter {
   void write_element(const std::string& name, const std::string& key, std::int64_t value, const Place& place);
   std::size_t index_of(const std::string& key, const Place& place, std::string& unknown);
   std::string expand_key(const std::string& text, const Place& place);
-  void check_size(std::size_t size, const Place& place) const;
+  /// Throws where a text is too long, and counts what copying it takes.
+  void check_size(std::size_t size, const Place& place);
 
   // conditions.cpp
   Truth test(const std::vector<Word>& words, const Place& place);        // [[ ]]

@@ -75,6 +75,12 @@ const Variable* Variables::find(std::string_view name) const {
   return found == all_.end() ? nullptr : &found->second;
 }
 
+std::size_t Variables::values() const {
+  std::size_t values = positional.size();
+  for (const auto& [name, variable] : all_) values += variable.values();
+  return values;
+}
+
 void Variables::set(const std::string& name, Variable variable) {
   if (is_given(name)) return;
   if (!all_.contains(name)) order_.push_back(name);

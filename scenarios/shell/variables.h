@@ -23,6 +23,8 @@ struct Variable {
   bool is_keyed = false;
   std::vector<Text> items = {};            ///< one of a scalar
   std::map<std::string, Text> keyed = {};  ///< of an associative array
+
+  std::size_t values() const { return items.size() + keyed.size(); }
 };
 
 /// What a script's variables hold. Those that the user gives keep their values, whatever a script assigns to them.
@@ -33,6 +35,7 @@ class Variables {
   explicit Variables(std::span<const std::string> given);
 
   const Variable* find(std::string_view name) const;
+  std::size_t values() const;  ///< how many there are in all variables together
   bool is_given(std::string_view name) const { return given_.contains(std::string(name)); }
   void set(const std::string& name, Variable variable);
   void unset(const std::string& name);
