@@ -34,6 +34,12 @@ std::optional<T> number_in(const YamlNode& node, Range<T> range) {
   return error == std::errc{} && parsed_to == end && inside ? std::optional(value) : std::nullopt;
 }
 
+/// Whether YAML takes a field and its value for a name, as in `{rank:5}`.
+bool lacks_space(const YamlNode::Entry& entry, const std::vector<std::string>& fields) {
+  return entry.value.kind == YamlNode::Kind::null &&
+         std::ranges::any_of(fields, [&](const std::string& field) { return entry.key.starts_with(field + ":"); });
+}
+
 }  // namespace
 
 std::string describe(const YamlNode& node) {
@@ -74,11 +80,13 @@ Reader::Reader(const YamlNode& node, std::string path, const std::vector<std::st
     throw InputError(node.place, where + " is " + describe(node) + ", expected a mapping of: " + joined(keys_));
   for (const YamlNode::Entry& entry : node.entries) {
     if (std::ranges::find(keys_, entry.key) != keys_.end()) continue;
+    const std::string unknown = where + " has no field " + excerpt(entry.key);
+    if (lacks_space(entry, keys_)) throw InputError(entry.place, unknown + ", expected a space after the colon");
     // The short names first: an alias is offered only where none of them is near.
     std::vector<std::string> candidates = keys_;
     if (nearest(entry.key, keys_).empty()) std::ranges::copy(aliases_of(path_), std::back_inserter(candidates));
     if (nearest(entry.key, candidates).empty()) candidates = keys_;
-    throw InputError(entry.place, where + " has no field " + excerpt(entry.key) + suggestion(entry.key, candidates));
+    throw InputError(entry.place, unknown + suggestion(entry.key, candidates));
   }
 }
 

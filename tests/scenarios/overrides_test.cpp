@@ -63,6 +63,9 @@ TEST(Overrides, ErrorsNameTheOption) {
   EXPECT_THAT(error_of({"model.heads=12"}), HasSubstr("--set model.heads=12: "));
   EXPECT_THAT(error_of({"parallelism.tp=[1"}), StartsWith("--set parallelism.tp=[1: wrong YAML: "));
   EXPECT_THAT(error_of({"parallelism.tp.deeper=1"}), HasSubstr("parallelism.tp is a mapping"));
+  EXPECT_EQ(
+      error_of({"faults.slow_gpu={rank:5, factor: 0.7}"}),
+      "--set faults.slow_gpu={rank:5, factor: 0.7}: faults.slow_gpu has no field `rank:5`, expected a space after the colon");
 }
 
 TEST(Overrides, ConflictsPointAtWhatTheOptionChanged) {
