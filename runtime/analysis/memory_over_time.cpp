@@ -10,6 +10,7 @@
 
 #include "runtime/analysis/graph_memory.h"
 #include "runtime/analysis/memory_origins.h"
+#include "runtime/analysis/repeated_changes.h"
 #include "runtime/base/parallel.h"
 
 namespace tandem {
@@ -19,21 +20,15 @@ namespace {
 /// time.
 std::vector<MemoryPoint> points_of(const std::vector<MemoryChange>& changes, const Repeat& repeat, const MemoryUse& use) {
   std::vector<MemoryPoint> points{{0, use.graph_activations, use.inputs + use.graph_buffers}};
-  const auto add = [&](auto begin, auto end, std::int64_t time) {
-    for (auto change = begin; change != end; ++change) {
-      const Seconds at = change->at + static_cast<double>(time) * repeat.length();
-      if (at > points.back().at) {
-        points.push_back(points.back());
-        points.back().at = at;
-      }
-      (change->is_activation ? points.back().activations : points.back().buffers) += change->bytes;
+  all_in_whole_step(changes, repeat, [&](const MemoryChange& change, std::int64_t time) {
+    const Seconds at = repeat.again_at(change.at, time);
+    if (at > points.back().at) {
+      points.push_back(points.back());
+      points.back().at = at;
     }
-  };
-  const auto stretch = std::ranges::lower_bound(changes, repeat.from, {}, &MemoryChange::at);
-  const auto rest = std::ranges::lower_bound(changes, repeat.to, {}, &MemoryChange::at);
-  add(changes.begin(), stretch, 0);
-  for (std::int64_t time = 0; time <= repeat.times; ++time) add(stretch, rest, time);
-  add(rest, changes.end(), repeat.times);
+    (change.is_activation ? points.back().activations : points.back().buffers) += change.bytes;
+    return true;
+  });
   return points;
 }
 

@@ -51,22 +51,14 @@ class WholeStep {
 
   std::optional<std::vector<MemoryChange>> changes() {
     std::vector<MemoryChange> all;
-    const auto stretch = std::ranges::lower_bound(changes_, repeat_.from, {}, &MemoryChange::at);
-    const auto rest = std::ranges::lower_bound(changes_, repeat_.to, {}, &MemoryChange::at);
-    all.reserve(changes_.size() + static_cast<std::size_t>(rest - stretch) * static_cast<std::size_t>(repeat_.times));
-    const auto add = [&](auto begin, auto end, std::int64_t time) {
-      for (auto change = begin; change != end; ++change) {
-        const std::optional<Instance> instance = instance_of(change->buffer, time);
-        if (!instance) return false;
-        all.push_back({change->at + static_cast<double>(time) * (repeat_.to - repeat_.from), change->bytes, number_of(*instance),
-                       change->is_activation});
-      }
-      return true;
-    };
-    if (!add(changes_.begin(), rest, 0)) return {};
-    for (std::int64_t time = 1; time <= repeat_.times; ++time)
-      if (!add(stretch, rest, time)) return {};
-    if (!add(rest, changes_.end(), repeat_.times)) return {};
+    const auto in_stretch = std::ranges::count_if(changes_, [&](const MemoryChange& change) { return repeat_.holds(change.at); });
+    all.reserve(changes_.size() + static_cast<std::size_t>(in_stretch * repeat_.times));
+    const bool found = all_in_whole_step(changes_, repeat_, [&](const MemoryChange& change, std::int64_t time) {
+      const std::optional<Instance> instance = instance_of(change.buffer, time);
+      if (instance) all.push_back({repeat_.again_at(change.at, time), change.bytes, number_of(*instance), change.is_activation});
+      return instance.has_value();
+    });
+    if (!found) return {};
     return all;
   }
 

@@ -31,6 +31,8 @@ struct Repeat {
 
   Seconds length() const { return to - from; }
   Seconds added() const { return static_cast<double>(times) * length(); }
+  /// Returns when what is at this date happens for the `time`-th time again.
+  Seconds again_at(Seconds at, std::int64_t time) const { return at + static_cast<double>(time) * length(); }
   bool holds(Seconds at) const { return from <= at && at < to; }
 };
 
@@ -49,8 +51,8 @@ struct Timeline {
     return repeat.times > 0 && repeat.holds(start[id]) ? 1.0 + static_cast<double>(repeat.times) : 1;
   }
   /// Returns when the task starts, or ends, when the stretch happens for the `time`-th time again.
-  Seconds start_of(TaskId id, std::int64_t time) const { return start[id] + static_cast<double>(time) * repeat.length(); }
-  Seconds end_of(TaskId id, std::int64_t time) const { return end[id] + static_cast<double>(time) * repeat.length(); }
+  Seconds start_of(TaskId id, std::int64_t time) const { return repeat.again_at(start[id], time); }
+  Seconds end_of(TaskId id, std::int64_t time) const { return repeat.again_at(end[id], time); }
   /// The first and the last of the times at which the task happens: 0 before the stretch, all of them in it, the last after it.
   std::pair<std::int64_t, std::int64_t> times_of(TaskId id) const {
     return {start[id] < repeat.to ? 0 : repeat.times, start[id] < repeat.from ? 0 : repeat.times};
