@@ -1,24 +1,14 @@
 #include "scenarios/lowering/pipeline.h"
 
 #include "scenarios/lowering/hyper_connection.h"
+#include "scenarios/mesh/pipeline_channels.h"
 
 namespace tandem::scenarios {
 namespace {
 
-struct Channel {
-  Slot send_slot, receive_slot;
-  Stream send_stream, receive_stream;
-};
-
-Channel channel(PipelineLink::Direction direction, bool descending) {
-  if (direction == PipelineLink::Direction::forward) {
-    if (!descending) return {Slot::send_forward, Slot::receive_forward, Stream::pp_send_forward, Stream::pp_receive_forward};
-    return {Slot::send_forward_descending, Slot::receive_forward_descending, Stream::pp_send_forward_descending,
-            Stream::pp_receive_forward_descending};
-  }
-  if (!descending) return {Slot::send_backward, Slot::receive_backward, Stream::pp_send_backward, Stream::pp_receive_backward};
-  return {Slot::send_backward_descending, Slot::receive_backward_descending, Stream::pp_send_backward_descending,
-          Stream::pp_receive_backward_descending};
+const PipelineChannel& channel(PipelineLink::Direction direction, bool descending) {
+  const ChannelsOfCopies& channels = pipeline_channels[static_cast<std::size_t>(direction)];
+  return descending ? channels.descending : channels.ascending;
 }
 
 }  // namespace
@@ -30,8 +20,8 @@ BufferId PipelineLink::receive(Direction direction, std::int64_t states) {
   const std::int64_t width = states > 1 ? n.hidden : residual_width(context_);  // several states are ends of streams
   const BufferId data = context_.activation(Shape(states * n.sequence_shard, n.batch, width));
   const BufferId arriving = scatters() ? context_.gathered(Shape(states * n.sequence_shard / n.tp, n.batch, width)) : data;
-  const Channel through = channel(direction, placement_.descends(context_.chunk));
-  TaskId task = context_.collective(OpKind::receive, through.receive_slot, through.receive_stream,
+  const PipelineChannel& through = channel(direction, placement_.descends(context_.chunk));
+  TaskId task = context_.collective(OpKind::receive, through.receive, through.receive_stream,
                                     forward ? "receive forward" : "receive backward", no_id, arriving);
   receives(task);
   if (arriving != data)
@@ -47,9 +37,9 @@ void PipelineLink::send(Direction direction, BufferId data) {
     handed_[{direction, context_.micro_batch}] = data;
     return;
   }
-  const Channel through = channel(direction, placement_.descends(context_.chunk));
+  const PipelineChannel& through = channel(direction, placement_.descends(context_.chunk));
   const TaskId task =
-      context_.collective(OpKind::send, through.send_slot, through.send_stream, forward ? "send forward" : "send backward",
+      context_.collective(OpKind::send, through.send, through.send_stream, forward ? "send forward" : "send backward",
                           scatters() ? context_.shard_of(data, context_.sizes.tp_rank) : data, no_id);
   // Of several states, other kernels wrote other ranks' parts; Megatron-Core's `torch.cat` writes all at once.
   if (context_.shape_of(data)[0] > context_.sizes.sequence_shard) context_.start_after_compute(task);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "runtime/base/parallel.h"
+#include "scenarios/mesh/pipeline_channels.h"
 #include "studies/report/packed_column.h"
 #include "studies/report/tick.h"
 #include "traces/annotations.h"
@@ -174,15 +175,14 @@ Json repeat_json(const Repeat& repeat) {
 
 /// What a stage's mirror has in another place.
 Json mirror_json(const Dag& dag) {
-  constexpr std::pair<Stream, Stream> of_copies[] = {
-      {Stream::pp_send_forward, Stream::pp_send_forward_descending},
-      {Stream::pp_receive_forward, Stream::pp_receive_forward_descending},
-      {Stream::pp_send_backward, Stream::pp_send_backward_descending},
-      {Stream::pp_receive_backward, Stream::pp_receive_backward_descending},
-  };
   Json streams = Json::array();
-  for (const auto& [ascending, descending] : of_copies)
+  const auto add = [&](Stream ascending, Stream descending) {
     streams.push_back({static_cast<std::size_t>(ascending), static_cast<std::size_t>(descending)});
+  };
+  for (const auto& [ascending, descending] : scenarios::pipeline_channels) {
+    add(ascending.send_stream, descending.send_stream);
+    add(ascending.receive_stream, descending.receive_stream);
+  }
   return {{"micro_batches", dag.info.micro_batches / 2}, {"streams", streams}};
 }
 
