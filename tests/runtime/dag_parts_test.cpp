@@ -188,6 +188,50 @@ TEST(DagParts, OfSeveralRanksAndBesideRanksThatWereAddedAtOnce) {
   }
 }
 
+/// Ranks of one program: pairs of them have a communicator, and each rank its own slice of a weight.
+class AlikeRanks {
+ public:
+  static constexpr RankIndex ranks = 6;
+
+  static DagBuilder whole() {
+    DagBuilder builder;
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) builder.add_rank({.world_rank = rank});
+    for (std::uint32_t rank = 0; rank < ranks; rank += 2)
+      builder.add_communicator({.name = "pair", .members = {rank, rank + 1}, .layout = {}});
+    return builder;
+  }
+  static CommunicatorId pair_of(RankIndex rank) { return rank / 2; }
+  static BufferId declare(DagBuilder& builder, RankIndex rank) {
+    const BufferId weight = builder.buffer(rank, BufferKind::parameter, DType::f32, Shape(ranks));
+    const BufferId slice = builder.view(weight, rank, Shape(1));
+    builder.dag().shards.push_back({.buffer = slice, .tensor = std::to_string(rank)});
+    return slice;
+  }
+  static void add(DagBuilder& builder, RankIndex rank) {
+    const BufferId slice = declare(builder, rank);
+    for (std::int32_t i = 0; i < 3; ++i) {
+      const BufferId data = builder.buffer(rank, BufferKind::activation, DType::f32, Shape(1));
+      builder.kernel(OpKind::scale, ScaleAttributes{.factor = 2}, {.name = "scale", .micro_batch = i}, {{slice}}, {{data}});
+      builder.collective(OpKind::all_reduce, pair_of(rank), {.name = "sum", .stream = Stream::tp, .micro_batch = i}, data, data);
+    }
+    builder.end_rank();
+  }
+};
+
+TEST(DagParts, AreKeptAndAppendedAsOtherRanks) {
+  DagBuilder one = AlikeRanks::whole(), whole = AlikeRanks::whole();
+  DagBuilder part = DagBuilder::part_of(whole);
+  AlikeRanks::add(part, 0);
+  whole.append_and_keep(part);
+  for (RankIndex rank = 1; rank < AlikeRanks::ranks; ++rank) {
+    DagBuilder declared = DagBuilder::part_of(whole);
+    AlikeRanks::declare(declared, rank);
+    whole.append_as(part, {.rank = rank, .communicator = {AlikeRanks::pair_of(rank)}, .declared = &declared});
+  }
+  for (RankIndex rank = 0; rank < AlikeRanks::ranks; ++rank) AlikeRanks::add(one, rank);
+  expect_same(one.finish(), whole.finish());
+}
+
 TEST(DagParts, NeedNoEndsOfRanksToFindTheirEdges) {
   // Here nothing is said of ranks' ends: all edges are found at the end, over all ranks.
   DagBuilder builder;
