@@ -202,7 +202,7 @@ TEST(MegatronScripts, AreRefusedWhereTheyStartNoTraining) {
   EXPECT_THAT(refusal([] { import_text("echo $((1 / 0))\n"); }), HasSubstr("divides by zero"));
   EXPECT_THAT(refusal([] { import_text("f() { f; }\nf\n"); }), HasSubstr("more than 40 deep"));
   EXPECT_THAT(refusal([] { import_text("while true; do :; done\n"); }), HasSubstr("more than 200,000 steps"));
-  // Each of these copies all that it has so far, which would take hours.
+  // Each of these copies all that it has so far at each turn.
   for (const char* turn : {"A+=(x)", "A=(\"${A[@]}\" x)", "A[$((I++))]=x", "((A[I++] = I))", "A+=xxxxxxxxxxxxxxxxxxxx",
                            "B+=x; A=$B", "A+=(x); (true)", "A+=(x); if [ \"$UNKNOWN\" = 1 ]; then B=1; fi", "A+=(x); B=${A[-1]}"})
     EXPECT_THAT(refusal([&] { import_text("while true; do " + std::string(turn) + "; done\n"); }),
