@@ -37,6 +37,12 @@ struct Table {
     return piece;
   }
   unsigned blocks() const { return pieces[count - 1].first_block + pieces[count - 1].blocks; }
+  /// Returns how many blocks of so many rows, or columns, the largest piece takes: each piece gets as many.
+  unsigned blocks_for(std::int64_t Piece::*extent, std::int64_t of_block) const {
+    std::int64_t most = 1;
+    for (int i = 0; i < count; ++i) most = std::max(most, pieces[i].*extent);
+    return static_cast<unsigned>(std::min<std::int64_t>(divide_up(most, of_block), most_blocks));
+  }
 };
 
 template <typename Launch>
@@ -301,9 +307,10 @@ void adafactor_sums_device(Queue& queue, std::span<const DeviceTensor> operands,
     for_each_table(attributes, layout, slice, false, [&](const Table& table, unsigned pieces) {
       const auto* gradients = grad.template as<const Gradient>();
       const auto* norm = norm_square.template as<const float>();
-      launch("adafactor_sums", queue, {dim3(most_blocks, pieces), dim3(threads)}, adafactor_rows_kernel<Gradient>, gradients,
-             norm, sums.template as<float>(), table, attributes.clip_norm);
-      launch("adafactor_sums", queue, {dim3(most_blocks, pieces), dim3(columns_of_block, rows_of_block)},
+      launch("adafactor_sums", queue, {dim3(table.blocks_for(&Piece::rows, 1), pieces), dim3(threads)},
+             adafactor_rows_kernel<Gradient>, gradients, norm, sums.template as<float>(), table, attributes.clip_norm);
+      launch("adafactor_sums", queue,
+             {dim3(table.blocks_for(&Piece::columns, columns_of_block), pieces), dim3(columns_of_block, rows_of_block)},
              adafactor_columns_kernel<Gradient>, gradients, norm, sums.template as<float>(), table, attributes.clip_norm);
     });
   });
