@@ -32,6 +32,10 @@ Fiber::Fiber() : stack_(std::make_unique_for_overwrite<std::byte[]>(stack_bytes)
 
 void Fiber::start(const std::function<void()>& body) {
   body_ = &body;
+  if (has_ended_) {
+    has_ended_ = false;
+    return;
+  }
   is_new_ = true;
   own_fake_stack_ = nullptr;
   forget_stack(stack_.get(), stack_bytes);
@@ -54,9 +58,11 @@ void Fiber::begin() {
 void Fiber::enter(unsigned high, unsigned low) {
   auto* const self = std::bit_cast<Fiber*>(std::uint64_t{high} << 32 | low);
   enter_stack(nullptr, &self->resumer_stack_, &self->resumer_stack_bytes_);
-  (*self->body_)();
-  leave_stack(nullptr, self->resumer_stack_, self->resumer_stack_bytes_);
-  _longjmp(self->resumer_, 1);
+  for (;;) {
+    (*self->body_)();
+    self->has_ended_ = true;
+    self->suspend();
+  }
 }
 
 void Fiber::resume() {
