@@ -30,7 +30,7 @@ enum class Flow : std::uint8_t {
   ended           ///< exit
 };
 
-/// Follows the commands of a script. Parts by file: commands, expansions, conditions, built-in commands.
+/// Follows the commands of a script. Parts by file: commands, built-in commands, expansions, parameters, conditions.
 class Interpreter {
  public:
   Interpreter(std::string file, Evaluated& into) : file_(std::move(file)), out_(into) {}
@@ -107,6 +107,17 @@ class Interpreter {
   std::vector<Text> expand_fields(const Word& word);
   /// With a backslash before what was quoted.
   std::string expand_pattern(const Word& word);
+  std::string with_operation(const WordPart& part, const std::string& text);
+  std::string substring(const WordPart& part, const std::string& text);
+  std::vector<Text> slice(const WordPart& part, const std::vector<Text>& items);
+  std::string substitute(const WordPart& part);
+  std::string output_of(const std::string& text, const Place& place);
+  std::optional<std::int64_t> arithmetic(const std::string& text, const Place& place, std::string& unknown);
+  std::string arithmetic_text(const WordPart& part);
+  /// Throws where a text is too long, and counts what copying it takes.
+  void check_size(std::size_t size, const Place& place);
+
+  // parameters.cpp
   struct Parameter {
     std::vector<Text> items = {};
     bool is_set = false;
@@ -116,19 +127,10 @@ class Interpreter {
   std::string number_of_arguments(const Place& place);
   Parameter positional_parameter(const WordPart& part);
   Text unset_text(const std::string& name, const Place& place);
-  std::string with_operation(const WordPart& part, const std::string& text);
-  std::string substring(const WordPart& part, const std::string& text);
-  std::vector<Text> slice(const WordPart& part, const std::vector<Text>& items);
-  std::string substitute(const WordPart& part);
-  std::string output_of(const std::string& text, const Place& place);
-  std::optional<std::int64_t> arithmetic(const std::string& text, const Place& place, std::string& unknown);
-  std::string arithmetic_text(const WordPart& part);
   Text element(const std::string& name, const std::string& key, const Place& place);
   void write_element(const std::string& name, const std::string& key, std::int64_t value, const Place& place);
   std::size_t index_of(const std::string& key, const Place& place, std::string& unknown);
   std::string expand_key(const std::string& text, const Place& place);
-  /// Throws where a text is too long, and counts what copying it takes.
-  void check_size(std::size_t size, const Place& place);
 
   // conditions.cpp
   Truth test(const std::vector<Word>& words, const Place& place);        // [[ ]]
@@ -139,6 +141,8 @@ class Interpreter {
   Truth is_open(const std::string& text);
   Truth is_empty(const std::string& text);
 };
+
+inline bool is_list_subscript(std::string_view subscript) { return subscript == "@" || subscript == "*"; }
 
 /// What a condition needs to be told by, from what is unknown in it.
 Unknown condition_unknown(const std::string& described, const std::string& reason, const Place& place, const Unknowns& unknowns);
