@@ -90,7 +90,11 @@ std::vector<Seconds> issue_times(const Dag& dag, const Timeline& timeline) {
 }
 
 HostIssue::HostIssue(std::shared_ptr<const HostOrder> order)
-    : order_(std::move(order)), dag_(order_->dag()), times_(dag_), of_rank_(dag_.ranks.size()), issued_(dag_.tasks.size(), 0) {
+    : order_(std::move(order)),
+      dag_(order_->dag()),
+      times_(dag_),
+      of_rank_(dag_.ranks.size()),
+      issued_(dag_.tasks.size(), not_dated) {
   in_parallel(of_rank_.size(), [&](std::size_t rank) {
     of_rank_[rank] = {.turns = order_->turns(static_cast<RankIndex>(rank)), .free = before_steps(dag_, dag_.ranks[rank])};
     advance(of_rank_[rank]);
@@ -98,20 +102,20 @@ HostIssue::HostIssue(std::shared_ptr<const HostOrder> order)
 }
 
 void HostIssue::advance(Thread& thread) {
-  while (thread.waits_for == no_id && thread.dated < thread.turns.size()) {
-    const std::size_t turn = thread.dated++;
-    const TaskId id = thread.turns[turn];
-    if (order_->turn_of(id) != turn) {
-      if (const auto arrival = arrived_.find(id); arrival != arrived_.end())
-        thread.free = std::max(thread.free, arrival->second);
-      else
-        thread.waits_for = id;
-      continue;
+  while (thread.waits_for == no_id) {
+    const HostOrder::Turn turn = thread.turns.next();
+    if (turn.task == no_id) return;
+    if (turn.issues) {
+      const IssueTime time = times_.of(turn.task);
+      issued_[turn.task] = thread.free + time.first;
+      thread.free += time.all();
     }
-    const IssueTime time = times_.of(id);
-    issued_[id] = thread.free + time.first;
-    thread.free += time.all();
-    if (order_->waits_for(id) && !is_from_another_stage(dag_.tasks[id])) thread.waits_for = id;
+    if (!turn.waits) continue;
+    const auto arrival = turn.issues ? arrived_.end() : arrived_.find(turn.task);
+    if (arrival != arrived_.end())
+      thread.free = std::max(thread.free, arrival->second);
+    else
+      thread.waits_for = turn.task;
   }
 }
 
@@ -140,7 +144,7 @@ void HostIssue::await(TaskId id) { of_rank_[dag_.tasks[id].rank].awaited.push_ba
 
 void HostIssue::tell_of(Thread& thread) {
   const auto waits_on = std::ranges::partition(thread.awaited, [&](TaskId id) { return !is_dated(id); });
-  std::ranges::sort(waits_on, {}, [&](TaskId id) { return order_->turn_of(id); });
+  std::ranges::sort(waits_on, [&](TaskId one, TaskId other) { return order_->is_issued_before(one, other); });
   newly_dated_.insert(newly_dated_.end(), waits_on.begin(), waits_on.end());
   thread.awaited.erase(waits_on.begin(), waits_on.end());
 }

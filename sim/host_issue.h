@@ -60,11 +60,11 @@ class HostIssue {
   explicit HostIssue(std::shared_ptr<const HostOrder> order);
 
   /// Returns whether the date at which the CPU issues the task is known: nothing that the CPU waits for before is still running.
-  bool is_dated(TaskId id) const { return order_->turn_of(id) < of_rank_[dag_.tasks[id].rank].dated; }
+  bool is_dated(TaskId id) const { return issued_[id] != not_dated; }
   /// Returns the date of a dated task.
   Seconds issued(TaskId id) const { return issued_[id]; }
 
-  /// Returns the dates of all tasks.
+  /// Returns the dates of all tasks, negative where they are not dated.
   std::span<const Seconds> issued() const { return issued_; }
   /// Returns how many of the tasks from `first` to `last`, which are issued in this order, are dated.
   std::size_t dated_among(TaskId first, TaskId last) const;
@@ -76,9 +76,9 @@ class HostIssue {
   const std::vector<TaskId>& ended(TaskId id, Seconds date);
 
  private:
+  static constexpr Seconds not_dated = -1;
   struct Thread {
-    std::span<const TaskId> turns;
-    std::size_t dated = 0;  ///< so many of `turns` are done
+    HostOrder::Turns turns;
     Seconds free = 0;
     TaskId waits_for = no_id;
     std::vector<TaskId> awaited = {};
@@ -88,7 +88,7 @@ class HostIssue {
   const IssueTimes times_;
   std::unordered_map<TaskId, Seconds> arrived_;  ///< receives that the CPU waits for
   std::vector<Thread> of_rank_;
-  std::vector<Seconds> issued_;
+  std::vector<Seconds> issued_;  ///< by task
   std::vector<TaskId> newly_dated_;
 
   void advance(Thread& thread);

@@ -1,7 +1,6 @@
 #include "sim/host_order.h"
 
 #include <algorithm>
-#include <unordered_map>
 #include <utility>
 
 namespace tandem::sim {
@@ -12,69 +11,57 @@ bool is_from_another_stage(const Task& task) {
           task.stream == Stream::pp_receive_forward_descending || task.stream == Stream::pp_receive_backward_descending);
 }
 
-namespace {
-
-/// Receives from other stages, each behind the last kernel of its rank that ends before it is posted: that kernel and the
-/// receive, in the order of both. Without such a kernel, a receive is posted from the start: behind `no_id`, which is the last
-/// here.
-std::vector<std::pair<TaskId, TaskId>> posted_behind(const Dag& dag) {
-  std::unordered_map<TaskId, TaskId> behind;
-  for (TaskId id = 0; id < dag.tasks.size(); ++id)
-    if (is_from_another_stage(dag.tasks[id])) behind.emplace(id, no_id);
-  if (behind.empty()) return {};
-  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
-    if (dag.tasks[id].stream != Stream::compute) continue;
-    for (const TaskId next : dag.graph.successors(id))
-      if (is_from_another_stage(dag.tasks[next])) behind.at(next) = id;
-  }
-  std::vector<std::pair<TaskId, TaskId>> posted;
-  for (const auto& [receive, kernel] : behind) posted.emplace_back(kernel, receive);
-  std::ranges::sort(posted);
-  return posted;
-}
-
-}  // namespace
-
 HostOrder::HostOrder(const Dag& dag)
-    : dag_(dag), waited_for_(op_kind_count, false), of_rank_(dag.ranks.size()), turn_(dag.tasks.size(), 0) {
+    : dag_(dag), tasks_(ByRank::tasks(dag)), waited_for_(op_kind_count, false), posted_(dag.ranks.size()) {
   for (const OpKind kind : dag.software.waits_for) waited_for_[static_cast<std::size_t>(kind)] = true;
-  put_in_order();
+  find_receives();
   if (dag.software.waits_for_dispatch) find_dispatches();
 }
 
-void HostOrder::put_in_order() {
-  const auto issue = [&](TaskId id) {
-    std::vector<TaskId>& turns = of_rank_[dag_.tasks[id].rank];
-    turn_[id] = static_cast<std::uint32_t>(turns.size());
-    turns.push_back(id);
-  };
-  const std::vector<std::pair<TaskId, TaskId>> posted = posted_behind(dag_);
-  std::vector<std::size_t> tasks(of_rank_.size(), 0);
-  for (const Task& task : dag_.tasks) ++tasks[task.rank];
-  for (std::size_t rank = 0; rank < tasks.size(); ++rank) of_rank_[rank].reserve(tasks[rank]);
-  auto from_start = std::ranges::lower_bound(posted, std::pair(no_id, TaskId{0}));
-  for (auto next = from_start; next != posted.end(); ++next) issue(next->second);
-  auto next = posted.begin();
+void HostOrder::find_receives() {
+  std::vector<bool> is_receive(dag_.tasks.size(), false);
   for (TaskId id = 0; id < dag_.tasks.size(); ++id) {
-    if (!is_from_another_stage(dag_.tasks[id])) {
-      issue(id);
-    } else if (waits_for(id)) {
-      of_rank_[dag_.tasks[id].rank].push_back(id);
-    }
-    for (; next != from_start && next->first == id; ++next) issue(next->second);
+    if (!is_from_another_stage(dag_.tasks[id])) continue;
+    is_receive[id] = true;
+    receives_.push_back({before_all, id});
   }
+  if (receives_.empty()) return;
+  for (TaskId id = 0; id < dag_.tasks.size(); ++id)
+    for (const TaskId next : dag_.graph.successors(id))
+      if (is_receive[next] && dag_.tasks[id].stream == Stream::compute)
+        std::ranges::lower_bound(receives_, next, {}, &Posted::receive)->behind = id;
+  for (const Posted& receive : receives_) posted_[dag_.tasks[receive.receive].rank].push_back(receive);
+  for (std::vector<Posted>& of_rank : posted_) std::ranges::sort(of_rank);
+}
+
+HostOrder::Turn HostOrder::Turns::next() {
+  const std::vector<Posted>& posted = order_->posted_[rank_];
+  for (;;) {
+    if (posted_ < posted.size() && posted[posted_].behind == last_) return {posted[posted_++].receive, true};
+    if (task_ == order_->tasks_.count(rank_)) return {};
+    const TaskId id = order_->tasks_.id(rank_, task_++);
+    last_ = id;
+    const bool waits = order_->waits_for(id);
+    if (!is_from_another_stage(order_->dag_.tasks[id])) return {id, true, waits};
+    if (waits) return {id, false, true};
+  }
+}
+
+HostOrder::Posted HostOrder::place_of(TaskId id) const {
+  if (!is_from_another_stage(dag_.tasks[id])) return {id, 0};
+  return *std::ranges::lower_bound(receives_, id, {}, &Posted::receive);
 }
 
 /// Of a pass's exchanges, the first after the router's is the dispatch.
 void HostOrder::find_dispatches() {
-  for (const std::vector<TaskId>& turns : of_rank_) {
+  for (RankIndex rank = 0; rank < dag_.ranks.size(); ++rank) {
     bool routed = false;
-    for (const TaskId id : turns) {
+    tasks_.for_each(rank, [&](TaskId id) {
       const Task& task = dag_.tasks[id];
       if (task.op == OpKind::route) routed = true;
       const bool exchanges = task.op == OpKind::all_to_all && task.stream == Stream::ep && dag_.groups[task.group].bytes > 0;
       if (exchanges && pass_of(task.phase) == Pass::forward && std::exchange(routed, false)) dispatches_.insert(id);
-    }
+    });
   }
 }
 

@@ -1,10 +1,11 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <span>
 #include <unordered_set>
 #include <vector>
 
+#include "runtime/dag/by_rank.h"
 #include "runtime/dag/dag.h"
 
 namespace tandem::sim {
@@ -18,21 +19,52 @@ class HostOrder {
   explicit HostOrder(const Dag& dag);
 
   const Dag& dag() const { return dag_; }
-  /// Returns the turns of a rank's CPU. What is waited for later than it is issued has two.
-  std::span<const TaskId> turns(RankIndex rank) const { return of_rank_[rank]; }
-  /// Returns the turn of its rank's CPU in which a task is issued.
-  std::uint32_t turn_of(TaskId id) const { return turn_[id]; }
+
+  /// What a rank's CPU does next. What is waited for later than it is issued has two turns.
+  struct Turn {
+    TaskId task = no_id;  ///< no_id: there is nothing more
+    bool issues = false;  ///< the task
+    bool waits = false;   ///< then, until the task ends
+  };
+  /// The turns of a rank's CPU, one after the other.
+  class Turns {
+   public:
+    Turns() = default;
+    /// The order must outlive it.
+    Turns(const HostOrder& order, RankIndex rank) : order_(&order), rank_(rank) {}
+    Turn next();
+
+   private:
+    const HostOrder* order_ = nullptr;
+    RankIndex rank_ = 0;
+    std::size_t task_ = 0, posted_ = 0;  ///< the next ones of the rank
+    std::int64_t last_ = before_all;     ///< in the order of lowering, that had its turn
+  };
+  Turns turns(RankIndex rank) const { return {*this, rank}; }
+  /// Whether the CPU of their rank issues one task before another.
+  bool is_issued_before(TaskId one, TaskId other) const { return place_of(one) < place_of(other); }
   bool waits_for(TaskId id) const;
 
  private:
-  const Dag& dag_;
-  std::vector<bool> waited_for_;           ///< by kind of operation; see waits_for()
-  std::unordered_set<TaskId> dispatches_;  ///< that the CPU waits for
-  std::vector<std::vector<TaskId>> of_rank_;
-  std::vector<std::uint32_t> turn_;  ///< by task
+  static constexpr std::int64_t before_all = -1;
+  /// A receive from another stage.
+  struct Posted {
+    std::int64_t behind = before_all;  ///< the last kernel of its rank that ends before it is posted
+    TaskId receive = 0;
+    auto operator<=>(const Posted&) const = default;
+  };
 
-  void put_in_order();
+  const Dag& dag_;
+  const ByRank tasks_;
+  std::vector<bool> waited_for_;             ///< by kind of operation; see waits_for()
+  std::unordered_set<TaskId> dispatches_;    ///< that the CPU waits for
+  std::vector<Posted> receives_;             ///< by their numbers
+  std::vector<std::vector<Posted>> posted_;  ///< of each rank, in their order
+
+  void find_receives();
   void find_dispatches();
+  /// Behind what a task is issued, and which of what is behind that it is.
+  Posted place_of(TaskId id) const;
 };
 
 /// Whether a task is a receive from another pipeline stage.
