@@ -20,6 +20,7 @@
 #include <system_error>
 #include <thread>
 
+#include "runtime/base/freed_memory.h"
 #include "runtime/base/memory_limit.h"
 #include "runtime/base/parallel.h"
 
@@ -142,6 +143,7 @@ Bytes ChildProcess::wait(const std::function<void()>& meanwhile) {
 
 void run_in_children(std::size_t count, std::size_t jobs, const std::function<void(std::size_t)>& work,
                      const std::function<void(std::size_t)>& ended) {
+  give_back_freed_memory();  // or each child would copy what it has of it again, page by page
   std::deque<ChildProcess> running;
   std::size_t done = 0;
   const auto wait_for_first = [&] {
