@@ -6,7 +6,9 @@
 #include <charconv>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 
@@ -17,7 +19,7 @@ namespace {
 
 /// From the number of a process to that of its parent: the fourth word of /proc/N/stat, after the name in brackets.
 pid_t parent_of(const std::string& process) {
-  const std::string stat = read_all("/proc/" + process + "/stat");
+  const std::string stat = stat_of(process);
   const std::size_t name_end = stat.rfind(')');
   return name_end == std::string::npos ? 0 : static_cast<pid_t>(std::stol(stat.substr(name_end + 4)));
 }
@@ -56,6 +58,13 @@ std::string text_of(sqlite3_stmt* row, int column) {
 }
 
 }  // namespace
+
+std::string stat_of(const std::string& process) {
+  const std::ifstream file("/proc/" + process + "/stat");
+  std::ostringstream line;
+  line << file.rdbuf();  // whose errors are no exceptions, unlike those of its iterators
+  return line.str();
+}
 
 StudyFolder::StudyFolder(const std::string& study_text) { write("study.yaml", study_text); }
 

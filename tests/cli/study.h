@@ -48,5 +48,7 @@ std::string tiny_study(const std::string& lines);
 
 /// Processes whose parent is `parent`. Waits for the first.
 std::vector<pid_t> children_of(pid_t parent);
+/// Returns a process's line in /proc; nothing where it has gone, be it while it is looked at.
+std::string stat_of(const std::string& process);
 
 }  // namespace tandem::cli

@@ -136,7 +136,7 @@ TEST_P(SweepSignals, EndItWithItsProcesses) {
   // Gone at once, or as soon as the kernel passes its parent's death on and something reaps it.
   constexpr int attempts = 2000;
   const auto runs = [&] {
-    const std::string stat = read_all("/proc/" + std::to_string(worker) + "/stat");
+    const std::string stat = stat_of(std::to_string(worker));
     return !stat.empty() && stat.find(") Z ") == std::string::npos;
   };
   for (int i = 0; i < attempts && runs(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
