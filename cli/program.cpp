@@ -56,8 +56,7 @@ void start(const std::string& program) {
   constexpr int never = 1 << 30;
   mallopt(M_MMAP_THRESHOLD, never);
   mallopt(M_TRIM_THRESHOLD, never);
-  constexpr std::size_t heap_of_most = std::size_t{32} << 20;
-  prefer_large_pages_for_heap(heap_of_most);
+  prefer_large_pages_for_heap(small_pieces_of_most_steps);
   auto log = spdlog::stderr_logger_st(program);
   log->set_pattern(program + ": %v (%o ms later)");
   spdlog::set_default_logger(std::move(log));

@@ -21,6 +21,7 @@
 #include <thread>
 
 #include "runtime/base/freed_memory.h"
+#include "runtime/base/large_pages.h"
 #include "runtime/base/memory_limit.h"
 #include "runtime/base/parallel.h"
 
@@ -143,7 +144,9 @@ Bytes ChildProcess::wait(const std::function<void()>& meanwhile) {
 
 void run_in_children(std::size_t count, std::size_t jobs, const std::function<void(std::size_t)>& work,
                      const std::function<void(std::size_t)>& ended) {
-  give_back_freed_memory();  // or each child would copy what it has of it again, page by page
+  // A child would copy, page by page, what it has again of what is free here.
+  give_back_freed_memory();
+  prefer_large_pages_for_heap(small_pieces_of_most_steps);
   std::deque<ChildProcess> running;
   std::size_t done = 0;
   const auto wait_for_first = [&] {
