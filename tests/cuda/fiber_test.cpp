@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
-namespace tandem::emulation {
+namespace tandem::emulation::fiber_test {
 namespace {
 
 /// Throws, catches and suspends on a stack of its own, and counts how far it came.
@@ -51,4 +51,4 @@ TEST(Fiber, TakesTheBodyThatItWasGivenLast) {
 }
 
 }  // namespace
-}  // namespace tandem::emulation
+}  // namespace tandem::emulation::fiber_test
