@@ -25,6 +25,7 @@ mkdir -p "$libraries"
 openblas=$(ldconfig -p | awk '$1 == "libopenblas.so.0" && !seen++ { print $NF }') # which is opened at run time
 [[ -n $openblas ]] || fail "there is no libopenblas.so.0"
 { echo "$openblas"; ldd "$tree"/bin/* "$tree"/lib/tandem/*.so "$openblas" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }'; } | sort -u |
+  grep -vF "$tree/" | # ours
   grep -vE '/(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|stdc\+\+|gcc_s))\.so[.0-9]*$' |
   while read -r library; do
     cp -L "$library" "$libraries/"

@@ -21,9 +21,10 @@ def output_of(*command):
 
 
 def loaded_by(program):
-    """The files of the shared libraries that the loader finds for a program."""
+    """The files of the shared libraries that the loader finds for a program, but for what was built with it."""
     paths = re.findall(r'(?:=> |^\s+)(/\S+) \(0x', output_of('ldd', program), flags=re.MULTILINE)
-    return {str(pathlib.Path(path).resolve()) for path in paths}
+    found = {pathlib.Path(path).resolve() for path in paths}
+    return {str(path) for path in found if not path.is_relative_to(pathlib.Path(program).resolve().parent)}
 
 
 def opened_by_programs():

@@ -57,7 +57,7 @@ struct NetworkParts {
 /// Opens the module first (see `open_simgrid`).
 std::unique_ptr<FluidNetwork> make_fluid_network(const NetworkParts& parts, FluidNetwork::Callbacks callbacks);
 
-/// Loads SimGrid, and the libraries that it asks for, ns-3 among them: as long as a small step takes to simulate. They are in a
+/// Loads SimGrid and the libraries that it asks for, which takes as long as the rest of a program's start. They are in a
 /// module of their own, tandem_simgrid.so, so that a program loads them when it simulates, once, and beside other work: another
 /// thread may call this meanwhile. Whoever forks children that simulate opens it first, and never forks while another thread
 /// does. Throws std::runtime_error where the module is not found.

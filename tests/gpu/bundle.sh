@@ -11,6 +11,7 @@ for program in tandem tandem-run gpu_test tandem_cuda.so tandem_simgrid.so; do
   strip -o "$bundle/$program" "build/release/$program"
 done
 chmod +x "$bundle"/*
+[[ ! -e build/release/without_ns3 ]] || cp -r build/release/without_ns3 "$bundle/"
 # run.sh refuses programs that were made of other sources than those beside it, which it can tell without git.
 commit=$(git rev-parse HEAD)
 git diff --quiet HEAD -- . ':!viz/report.html' ||
@@ -21,7 +22,7 @@ git ls-files -z -- CMakeLists.txt cmake cli runtime scenarios sim studies topolo
   xargs -0 sha256sum >"$bundle/sources"
 # All shared libraries but the C library's and CUDA's own.
 ldd build/release/{tandem,gpu_test,tandem-run,tandem_simgrid.so} | awk '$2 == "=>" { print $3 }' | sort -u |
-  grep -vE '/(lib(c|m|dl|rt|pthread|resolv|gcc_s)\.so|libcu|libnv)' | xargs cp -t "$bundle/lib"
+  grep -vE '/(lib(c|m|dl|rt|pthread|resolv|gcc_s)\.so|libcu|libnv)|/without_ns3/' | xargs cp -t "$bundle/lib"
 cp -L "$(ldconfig -p | awk '$1 == "libopenblas.so.0" { print $NF; exit }')" "$bundle/lib" # opened at its first use
 strip "$bundle"/lib/* 2>/dev/null || true
 # By Python, as is unpacked: a bare machine may lack xz.

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <random>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -27,6 +30,14 @@ std::unique_ptr<FluidNetwork> network_of_one_link(std::size_t lanes, FluidNetwor
   const std::vector<Communicator> pair{{.name = "pair", .members = {0, 1}, .layout = {.paths = {{.crossings = {{0, 1}}}}}}};
   return make_fluid_network({.links = {{.name = "link", .capacity = 1e9}}, .communicators = pair, .lanes = lanes},
                             std::move(callbacks));
+}
+
+TEST(FluidNetwork, IsLoadedWithoutNs3) {
+  open_simgrid();
+  std::ifstream file("/proc/self/maps");
+  const std::string maps{std::istreambuf_iterator(file), {}};
+  EXPECT_NE(maps.find("/libsimgrid.so"), std::string::npos);
+  EXPECT_EQ(maps.find("/libns3-"), std::string::npos);
 }
 
 TEST(FluidNetwork, RingAllReduceTakesTheBusBandwidth) {
