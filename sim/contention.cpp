@@ -31,14 +31,14 @@ double slowdown_beside(const Dag& dag, const KernelTimes& times, TaskId task, co
 }
 
 Slowdowns::Slowdowns(const Dag& dag, const KernelTimes& times)
-    : dag_(dag), times_(times), known_(places * dag.kernels.first.size()) {}
+    : dag_(dag), times_(times), known_(places * dag.first_of_kernel.size()) {}
 
 std::size_t Slowdowns::place_of(const Occupation& taken) {
   return hash(std::bit_cast<std::uint64_t>(taken.memory) ^ static_cast<std::uint64_t>(taken.multiprocessors)) % places;
 }
 
 double Slowdowns::of(TaskId task, const Occupation& taken, std::size_t place) {
-  Known& known = known_[place * dag_.kernels.first.size() + dag_.kernels.of_task[task]];
+  Known& known = known_[place * dag_.first_of_kernel.size() + dag_.tasks[task].kernel];
   if (known.slowdown == 0 || known.taken != taken) known = {taken, slowdown_beside(dag_, times_, task, taken)};
   return known.slowdown;
 }
@@ -47,8 +47,8 @@ namespace {
 
 std::vector<Seconds> times_alone(const Dag& dag, const KernelTimes& times, const auto& factor_of) {
   std::vector<Seconds> alone;
-  alone.reserve(dag.kernels.first.size());
-  for (const TaskId first : dag.kernels.first) alone.push_back(times.of(first) / factor_of(dag.tasks[first]));
+  alone.reserve(dag.first_of_kernel.size());
+  for (const TaskId first : dag.first_of_kernel) alone.push_back(times.of(first) / factor_of(dag.tasks[first]));
   return alone;
 }
 
@@ -99,7 +99,7 @@ void Contention::date(const OnRank& rank, Running& running, std::size_t from, Se
   for (std::size_t i = from; i < running.ends.size(); ++i) {
     const TaskId id = first + static_cast<TaskId>(i);
     const Seconds start = not_before.empty() ? end : std::max(end, not_before[i]);
-    end = start + alone[dag_.kernels.of_task[id]] * factor * slowdown_of(rank, id);
+    end = start + alone[dag_.tasks[id].kernel] * factor * slowdown_of(rank, id);
     running.starts[i] = start;
     running.ends[i] = end;
   }

@@ -71,7 +71,7 @@ class Contention {
   Contention(const Dag& dag, const KernelTimes& times, const Speedup& speedup, std::function<void(TaskId, Seconds)> redated);
 
   /// Returns what a kernel takes alone.
-  Seconds alone(TaskId id) const { return (*ranks_[dag_.tasks[id].rank].alone)[dag_.kernels.of_task[id]]; }
+  Seconds alone(TaskId id) const { return (*ranks_[dag_.tasks[id].rank].alone)[dag_.tasks[id].kernel]; }
 
   /// Starts a run. Returns the date of its end, which holds until `redated` says otherwise.
   Seconds begin_run(const KernelRun& run, Seconds now);

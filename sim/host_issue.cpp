@@ -66,12 +66,12 @@ Seconds issue_time(const Dag& dag, TaskId id) { return issue_parts(dag, id).all(
 Seconds first_issue_time(const Dag& dag, TaskId id) { return issue_parts(dag, id).first; }
 
 IssueTimes::IssueTimes(const Dag& dag) : dag_(dag), is_free_(dag.software.issue == IssueCost{}) {
-  for (const TaskId first : dag.kernels.first) of_kernel_.push_back(issue_parts(dag, first));
+  for (const TaskId first : dag.first_of_kernel) of_kernel_.push_back(issue_parts(dag, first));
 }
 
 IssueTime IssueTimes::of(TaskId id) const {
   if (is_free_) return {};
-  const KernelId kernel = dag_.kernels.of_task[id];
+  const KernelId kernel = dag_.tasks[id].kernel;
   return kernel == no_id ? issue_parts(dag_, id) : of_kernel_[kernel];
 }
 

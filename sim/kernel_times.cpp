@@ -7,7 +7,7 @@
 
 namespace tandem::sim {
 
-KernelTimes::KernelTimes(const Dag& dag) : dag_(dag), models_(dag.devices.size()), known_(dag.kernels.first.size()) {
+KernelTimes::KernelTimes(const Dag& dag) : dag_(dag), models_(dag.devices.size()), known_(dag.first_of_kernel.size()) {
   for (std::size_t i = 0; i < models_.size(); ++i)
     if (!dag.devices[i].measured.empty()) models_[i].emplace(dag.devices[i]);
 }

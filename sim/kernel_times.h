@@ -46,7 +46,7 @@ class KernelTimes {
   std::vector<std::optional<KernelModel>> models_;  ///< by device; none where nothing was measured
   mutable std::vector<Known> known_;                ///< by kernel
 
-  Known& known(TaskId id) const { return known_[dag_.kernels.of_task[id]]; }
+  Known& known(TaskId id) const { return known_[dag_.tasks[id].kernel]; }
   KernelTime computed(TaskId id) const;
 };
 

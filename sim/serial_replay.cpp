@@ -23,7 +23,7 @@ SerialReplay::SerialReplay(const Dag& dag)
       meets_others_(dag.tasks.size(), false),
       left_(dag.tasks.size()) {
   const IssueTimes issue(dag);
-  for (const TaskId first : dag.kernels.first) issue_of_kernel_.push_back(issue.of(first).all());
+  for (const TaskId first : dag.first_of_kernel) issue_of_kernel_.push_back(issue.of(first).all());
   for (GroupId g = 0; g < dag.groups.size(); ++g) {
     const std::span<const TaskId> members = dag.members_of(g);
     missing_[g] = static_cast<std::uint32_t>(members.size());
@@ -111,7 +111,7 @@ std::optional<Seconds> SerialReplay::last_end(const Timeline& timeline, const Ke
   has_durations_ = alone != nullptr;
   of_kernel_ = issue_of_kernel_;
   for (KernelId kernel = 0; has_durations_ && kernel < of_kernel_.size(); ++kernel)
-    of_kernel_[kernel] += alone->of(dag_.kernels.first[kernel]);
+    of_kernel_[kernel] += alone->of(dag_.first_of_kernel[kernel]);
   for (Lane& lane : lanes_) move_on(lane);
   queue_all();
   for (;;) {
@@ -269,7 +269,7 @@ void SerialReplay::play(TaskId first) {
 Seconds SerialReplay::length_of(TaskId first) const {
   const GroupId group = dag_.tasks[first].group;
   if (group != no_id) return issue_of_group_[group] + timeline_->duration(first);
-  return of_kernel_[dag_.kernels.of_task[first]] + (has_durations_ ? 0 : timeline_->duration(first));
+  return of_kernel_[dag_.tasks[first].kernel] + (has_durations_ ? 0 : timeline_->duration(first));
 }
 
 void SerialReplay::take(TaskId first, Seconds length) {

@@ -15,7 +15,7 @@ namespace tandem::sim {
 struct StepCosts {
   explicit StepCosts(const Dag& dag, const Speedup& speedup = {})
       : links(faster_links(dag.links, speedup)), kernels(dag), collectives(dag, speedup), binding(dag, links) {
-    for (const TaskId first : dag.kernels.first) kernels.parts_of(first);
+    for (const TaskId first : dag.first_of_kernel) kernels.parts_of(first);
   }
   StepCosts(const StepCosts&) = delete;
   StepCosts& operator=(const StepCosts&) = delete;

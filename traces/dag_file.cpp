@@ -18,7 +18,8 @@ static_assert(names_every_field<MeasuredCollective>() && names_every_field<Timin
 static_assert(names_every_field<Rank>() && names_every_field<Link>() && names_every_field<Communicator>());
 static_assert(names_every_field<Layout>() && names_every_field<Paths>() && names_every_field<Hop>());
 static_assert(names_every_field<Buffer>() && names_every_field<ParameterShard>() && names_every_field<InputShard>());
-static_assert(names_every_field<Task>() && names_every_field<Group>() && names_every_field<Dag, 2>());  // the graph, the kernels
+static_assert(names_every_field<Task, 1>() && names_every_field<Group>() &&
+              names_every_field<Dag, 2>());  // the graph, the kernels
 
 template <std::size_t... I>
 constexpr bool names_every_attribute(std::index_sequence<I...>) {
@@ -71,7 +72,7 @@ Dag read_dag(const std::string& path) {
     read_table(content.tables(1), edges);
     dag.graph = graph_of(edges, dag.tasks.size());
     if (const std::string flaw = first_flaw(dag); !flaw.empty()) throw CorruptTable(flaw);
-    dag.kernels = distinct_kernels(dag);
+    number_kernels(dag);
     return dag;
   } catch (const CorruptTable& flaw) {
     throw corrupt(dag_format, path, flaw.what());

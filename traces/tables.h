@@ -29,6 +29,8 @@ template <typename T>
 struct IsVector<std::vector<T>> : std::true_type {};
 template <>
 struct IsVector<Buffers> : std::true_type {};
+template <>
+struct IsVector<Tasks> : std::true_type {};
 template <typename T>
 struct IsArray : std::false_type {};
 template <typename T, std::size_t N>

@@ -133,7 +133,7 @@ class Allocations {
   }
 
   void add_what_frameworks_hold(TaskId id) {
-    const KernelId kernel = dag_.kernels.of_task[id];
+    const KernelId kernel = dag_.tasks[id].kernel;
     if (kernel == no_id || !origins_.held_by_kernel[kernel]) return;
     const Bytes placeholder = passing_placeholder(dag_, id);
     if (*origins_.held_by_kernel[kernel] == 0 && placeholder == 0) return;

@@ -7,7 +7,7 @@ namespace {
 
 std::vector<std::optional<double>> held_beside(const Dag& dag) {
   std::vector<std::optional<double>> held;
-  for (const TaskId first : dag.kernels.first) {
+  for (const TaskId first : dag.first_of_kernel) {
     const Task& task = dag.tasks[first];
     held.push_back(is_fused(dag.attributes[task.attributes])
                        ? std::nullopt

@@ -13,79 +13,10 @@
 #include "runtime/dag/ids.h"
 #include "runtime/dag/network.h"
 #include "runtime/dag/software.h"
+#include "runtime/dag/tasks.h"
 #include "runtime/ops/operation.h"
 
 namespace tandem {
-
-enum class Phase : std::uint8_t {
-  forward,
-  backward_input,
-  backward_weight,
-  recompute,
-  optimizer
-};
-constexpr Pass pass_of(Phase phase) {
-  constexpr Pass passes[] = {Pass::forward, Pass::backward, Pass::weights, Pass::forward, Pass::optimizer};
-  return passes[static_cast<std::size_t>(phase)];
-}
-/// A rank's streams. Tasks of one stream run one after the other in the order they were lowered.
-enum class Stream : std::uint8_t {
-  compute,
-  tp,
-  tp_receive,
-  cp,
-  cp_receive,
-  ep,
-  dp,
-  pp_send_forward,
-  pp_receive_forward,
-  pp_send_backward,
-  pp_receive_backward,
-  // of model chunks whose forwards go from higher stages to lower ones
-  pp_send_forward_descending,
-  pp_receive_forward_descending,
-  pp_send_backward_descending,
-  pp_receive_backward_descending,
-  // between the GPU and its host, and what the host computes
-  to_host,
-  host,
-  from_host,
-};
-inline constexpr std::size_t stream_count = static_cast<std::size_t>(Stream::from_host) + 1;
-
-std::string_view name_of(Phase phase);
-std::string_view name_of(Stream stream);
-
-enum class Access : std::uint8_t {
-  read,
-  write,
-  update
-};
-
-struct Operand {
-  BufferId buffer : 30;
-  std::uint32_t access_bits : 2;
-  Access access() const { return static_cast<Access>(access_bits); }
-};
-
-inline constexpr std::size_t most_operands = 12;  ///< of a task
-
-struct Task {
-  OpKind op = OpKind::gemm;
-  Phase phase = Phase::forward;
-  Axis axis = Axis::none;
-  Stream stream = Stream::compute;
-  RankIndex rank = 0;
-  std::uint32_t first_operand = 0;
-  std::uint32_t attributes = 0;  ///< index into `Dag::attributes`
-  GroupId group = no_id;         ///< the collective this task is a member of
-  std::int32_t micro_batch = -1;
-  std::int16_t layer = -1;  ///< -1: belongs to no layer
-  std::int16_t chunk = -1;  ///< model chunk on this rank
-  std::uint16_t name = 0;   ///< index into `Dag::names`
-
-  bool operator==(const Task&) const = default;
-};
 
 /// The members of one collective or transfer: they start together when all are ready, and end together.
 struct Group {
@@ -211,14 +142,6 @@ class TaskGraph {
   std::vector<TaskId> targets_;
 };
 
-/// Says which tasks run one and the same kernel: those of one number have the same operation and attributes, operands of the
-/// same types and the same pass, and run on the same device, or on its host. What is to be known of a kernel, such as its time,
-/// need be worked out once.
-struct DistinctKernels {
-  std::vector<KernelId> of_task;  ///< `no_id` for communication
-  std::vector<TaskId> first;      ///< by kernel, the first task that runs it; in this order they are numbered
-};
-
 /// One training step as tasks, or several in a row. Immutable once built; see `DagBuilder`.
 struct Dag {
   StepInfo info;
@@ -232,13 +155,13 @@ struct Dag {
   Buffers buffers;
   std::vector<ParameterShard> shards;
   std::vector<InputShard> inputs;
-  std::vector<Task> tasks;
+  Tasks tasks;
   std::vector<Operand> operands;
   std::vector<Group> groups;
   std::vector<std::uint32_t> group_begin;  ///< groups.size() + 1 offsets into `group_tasks`
   std::vector<TaskId> group_tasks;
   TaskGraph graph;
-  DistinctKernels kernels;  ///< follows from the rest; see distinct_kernels.h
+  std::vector<TaskId> first_of_kernel;  ///< that runs it; by this, kernels are numbered. See distinct_kernels.h
 
   std::span<const Operand> operands_of(TaskId id) const {
     const std::uint32_t end = id + 1 < tasks.size() ? tasks[id + 1].first_operand : static_cast<std::uint32_t>(operands.size());

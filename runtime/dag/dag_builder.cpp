@@ -79,16 +79,18 @@ void DagBuilder::order_by_access(TaskId task, Stream stream, const Operand& oper
                  before_);
 }
 
-TaskId DagBuilder::add_task(const Task& task, std::span<const Operand> operands) {
-  const TaskId id = add_in_order(task, operands);
-  kernels_.add(dag_, ranks()[task.rank].device);
+TaskId DagBuilder::add_task(Task task, std::span<const Operand> operands) {
+  const auto id = static_cast<TaskId>(dag_.tasks.size());
+  task.first_operand = static_cast<std::uint32_t>(dag_.operands.size());
+  task.kernel = kernels_.number_of(dag_, task, id, operands, ranks()[task.rank].device);
+  dag_.tasks.push_back(task);
+  add_order(task, operands);
   return id;
 }
 
 TaskId DagBuilder::task_like(TaskId earlier, std::int32_t micro_batch, std::span<const BufferId> buffers,
                              const KnownOrder& known) {
   Task task = dag_.tasks[earlier];
-  task.micro_batch = micro_batch;
   std::array<Operand, most_operands> operands;
   const std::span<const Operand> before = dag_.operands_of(earlier);
   for (std::size_t i = 0; i < before.size(); ++i) operands[i] = {buffers[i], before[i].access_bits};
@@ -96,16 +98,16 @@ TaskId DagBuilder::task_like(TaskId earlier, std::int32_t micro_batch, std::span
     const Group group = dag_.groups[task.group];
     task.group = group_of(group.communicator, next_call(group.communicator, task.rank, task.op == OpKind::receive), group.bytes);
   }
-  const TaskId id = add_in_order(task, {operands.data(), before.size()}, known);
-  kernels_.add_like(earlier);
+  const auto id = static_cast<TaskId>(dag_.tasks.size());
+  dag_.tasks.push_like(earlier, static_cast<std::uint32_t>(dag_.operands.size()), task.group, micro_batch);
+  if (task.kernel != no_id) kernels_.ran(task.kernel);
   if (task.group != no_id) group_members_.emplace_back(task.group, id);
+  add_order(task, {operands.data(), before.size()}, known);
   return id;
 }
 
-TaskId DagBuilder::add_in_order(const Task& task, std::span<const Operand> operands, const KnownOrder& known) {
-  const auto id = static_cast<TaskId>(dag_.tasks.size());
-  dag_.tasks.push_back(task);
-  dag_.tasks.back().first_operand = static_cast<std::uint32_t>(dag_.operands.size());
+void DagBuilder::add_order(const Task& task, std::span<const Operand> operands, const KnownOrder& known) {
+  const auto id = static_cast<TaskId>(dag_.tasks.size() - 1);
   dag_.operands.insert(dag_.operands.end(), operands.begin(), operands.end());
   before_.assign(known.waits.begin(), known.waits.end());
   for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -121,7 +123,6 @@ TaskId DagBuilder::add_in_order(const Task& task, std::span<const Operand> opera
     before_.erase(std::unique(before_.begin(), before_.end()), before_.end());
   }
   for (const TaskId before : before_) edges_.emplace_back(before, id);
-  return id;
 }
 
 TaskId DagBuilder::kernel(OpKind op, const OpAttributes& attributes, const TaskLabels& labels, std::span<const BufferId> reads,
@@ -272,7 +273,7 @@ Dag DagBuilder::finish() {
   accesses_ = {};
   edges_ = {};
   group_tasks_by_collective();
-  dag_.kernels = kernels_.take();
+  dag_.first_of_kernel = kernels_.take_first();
   return std::move(dag_);
 }
 

@@ -157,9 +157,9 @@ class DagBuilder {
 
   const std::vector<Rank>& ranks() const { return (whole_ != nullptr ? whole_->dag_ : dag_).ranks; }
   const std::vector<Communicator>& communicators() const { return (whole_ != nullptr ? whole_->dag_ : dag_).communicators; }
-  TaskId add_task(const Task& task, std::span<const Operand> operands);
-  /// Adds it without its kernel's number.
-  TaskId add_in_order(const Task& task, std::span<const Operand> operands, const KnownOrder& known = {});
+  TaskId add_task(Task task, std::span<const Operand> operands);
+  /// Adds the operands of the last task, which is this one, and what it waits for.
+  void add_order(const Task& task, std::span<const Operand> operands, const KnownOrder& known = {});
   TaskId join(OpKind op, CommunicatorId communicator, const TaskLabels& labels, RankIndex rank, Bytes bytes,
               std::span<const Operand> operands, const ReductionAttributes& attributes);
   std::uint32_t next_call(CommunicatorId communicator, RankIndex rank, bool receives);
@@ -169,6 +169,9 @@ class DagBuilder {
   std::vector<GroupId> groups_of(DagBuilder& part, const LikeRank* like);
   void append_ended(DagBuilder& part, const LikeRank* like);
   void append_tasks(DagBuilder& part, const LikeRank* like);
+  /// Returns what the tasks of a part differ in (`Tasks::kinds`) as it is here, where its buffers are already. To be asked before
+  /// its tasks and operands are.
+  std::vector<Task> kinds_of(const DagBuilder& part, BufferId first_buffer, const LikeRank* like);
   void append_shards(const Dag& of, BufferId first_buffer);
   void clear();
   void order_by_access(TaskId task, Stream stream, const Operand& operand);

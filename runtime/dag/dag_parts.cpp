@@ -38,7 +38,6 @@ void DagBuilder::reserve_for(std::size_t more, const DagBuilder& like) {
   if (!is_enough(dag_.tasks, like.dag_.tasks)) {
     dag_.graph.reserve(room(dag_.graph.tasks(), like.dag_.graph.tasks()),
                        room(dag_.graph.targets().size(), like.dag_.graph.targets().size()));
-    kernels_.reserve(room(dag_.tasks.size(), like.dag_.tasks.size()));
   }
   const auto reserve = [&](auto& items, const auto& of_one) {
     if (!is_enough(items, of_one)) items.reserve(room(items.size(), of_one.size()));
@@ -71,7 +70,6 @@ void DagBuilder::append_ended(DagBuilder& part, const LikeRank* like) {
   end_rank();
   append_tasks(part, like);
   dag_.graph.append(part.dag_.graph);
-  kernels_.append(dag_, part.kernels_.found());
   ended_tasks_ = dag_.tasks.size();
   ended_buffers_ = dag_.buffers.size();
 }
@@ -85,8 +83,6 @@ void DagBuilder::append_shards(const Dag& of, BufferId first_buffer) {
 
 void DagBuilder::append_tasks(DagBuilder& part, const LikeRank* like) {
   const std::vector<GroupId> groups = groups_of(part, like);
-  std::vector<std::uint16_t> names;
-  for (const std::string& name : part.dag_.names) names.push_back(name_id(name));
   const auto first_buffer = static_cast<BufferId>(dag_.buffers.size());
   const auto first_operand = static_cast<std::uint32_t>(dag_.operands.size());
   append_shards(like != nullptr ? like->declared->dag_ : part.dag_, first_buffer);
@@ -99,22 +95,43 @@ void DagBuilder::append_tasks(DagBuilder& part, const LikeRank* like) {
   } else {
     dag_.buffers.append_as(part.dag_.buffers, like->rank, like->declared->dag_.buffers);
   }
+  const auto first_task = static_cast<TaskId>(dag_.tasks.size());
+  dag_.tasks.append(part.dag_.tasks, kinds_of(part, first_buffer, like), groups, first_operand);
   for (Operand& operand : appended(dag_.operands, part.dag_.operands)) operand.buffer += first_buffer;
+  for (TaskId id = first_task; id < dag_.tasks.size(); ++id)
+    if (const GroupId group = dag_.tasks[id].group; group != no_id) group_members_.emplace_back(group, id);
+}
+
+std::vector<Task> DagBuilder::kinds_of(const DagBuilder& part, BufferId first_buffer, const LikeRank* like) {
+  std::vector<std::uint16_t> names;
+  for (const std::string& name : part.dag_.names) names.push_back(name_id(name));
   std::vector<std::uint32_t> attributes(part.dag_.attributes.size(), no_id);
-  auto id = static_cast<TaskId>(dag_.tasks.size());
-  for (Task& task : appended(dag_.tasks, part.dag_.tasks)) {
+  const auto here = [&](Task task) {
     std::uint32_t& attribute = attributes[task.attributes];
     if (attribute == no_id) attribute = attribute_id(task.op, task.phase, part.dag_.attributes[task.attributes]);
     task.attributes = attribute;
     if (like != nullptr) task.rank = like->rank;
     task.name = names[task.name];
-    task.first_operand += first_operand;
-    if (task.group != no_id) {
-      task.group = groups[task.group];
-      group_members_.emplace_back(task.group, id);
-    }
-    ++id;
+    return task;
+  };
+  std::vector<Task> kinds;
+  kinds.reserve(part.dag_.tasks.kinds().size());
+  for (const Task& kind : part.dag_.tasks.kinds()) kinds.push_back(here(kind));
+
+  std::vector<KernelId> kernels;
+  kernels.reserve(part.kernels_.first().size());
+  const auto first_task = static_cast<TaskId>(dag_.tasks.size());
+  std::vector<Operand> operands;
+  for (const TaskId first : part.kernels_.first()) {
+    const Task task = here(part.dag_.tasks[first]);
+    operands.clear();
+    for (const Operand& operand : part.dag_.operands_of(first))
+      operands.push_back({operand.buffer + first_buffer, operand.access_bits});
+    kernels.push_back(kernels_.number_of(dag_, task, first_task + first, operands, dag_.ranks[task.rank].device));
   }
+  for (Task& kind : kinds)
+    if (kind.kernel != no_id) kind.kernel = kernels[kind.kernel];
+  return kinds;
 }
 
 /// Keeps its room.

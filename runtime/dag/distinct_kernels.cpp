@@ -13,9 +13,9 @@ std::uint64_t labels_of(std::uint64_t device, const Task& task) {
   return (device << 32 | op << 16 | pass << 8 | (task.stream == Stream::host ? 1U : 0U)) ^ hash(task.attributes);
 }
 
-std::uint64_t hash_of(const Dag& dag, std::uint32_t device, TaskId id) {
-  std::uint64_t hashed = labels_of(device, dag.tasks[id]);
-  for (const Operand& operand : dag.operands_of(id)) {
+std::uint64_t hash_of(const Dag& dag, const Task& task, std::span<const Operand> operands, std::uint32_t device) {
+  std::uint64_t hashed = labels_of(device, task);
+  for (const Operand& operand : operands) {
     const Buffer& buffer = dag.buffers[operand.buffer];
     const auto dim = [&](std::size_t i) { return static_cast<std::uint64_t>(buffer.shape.dims[i]); };
     // Odd factors without a pattern: digits of e.
@@ -34,63 +34,48 @@ bool same_type(const Buffer& a, const Buffer& b) {
 }
 
 /// On whatever device.
-bool same_kernel(const Dag& dag, TaskId a, TaskId b) {
-  const Task &one = dag.tasks[a], &other = dag.tasks[b];
+bool same_kernel(const Dag& dag, TaskId id, const Task& other, std::span<const Operand> operands) {
+  if (id >= dag.tasks.size()) return false;
+  const Task one = dag.tasks[id];
   if (one.op != other.op || one.attributes != other.attributes || pass_of(one.phase) != pass_of(other.phase) ||
       (one.stream == Stream::host) != (other.stream == Stream::host))
     return false;
-  return std::ranges::equal(dag.operands_of(a), dag.operands_of(b), [&](const Operand& x, const Operand& y) {
+  return std::ranges::equal(dag.operands_of(id), operands, [&](const Operand& x, const Operand& y) {
     return x.buffer == y.buffer || same_type(dag.buffers[x.buffer], dag.buffers[y.buffer]);
   });
 }
 
 }  // namespace
 
-void KernelNumbers::add(const Dag& dag, std::uint32_t device) {
-  const auto id = static_cast<TaskId>(found_.of_task.size());
-  found_.of_task.push_back(is_communication(dag.tasks[id].op) ? no_id : number_of(dag, device, id));
-}
-
-void KernelNumbers::add_like(TaskId earlier) {
-  const KernelId kernel = found_.of_task[earlier];
-  found_.of_task.push_back(kernel);
-  if (kernel != no_id) last_ = kernel;
-}
-
-void KernelNumbers::append(const Dag& dag, const DistinctKernels& among_themselves) {
-  const auto first_task = static_cast<TaskId>(found_.of_task.size());
-  std::vector<KernelId> numbers;
-  numbers.reserve(among_themselves.first.size());
-  for (const TaskId first : among_themselves.first)
-    numbers.push_back(number_of(dag, dag.ranks[dag.tasks[first_task + first].rank].device, first_task + first));
-  for (const KernelId kernel : among_themselves.of_task) found_.of_task.push_back(kernel == no_id ? no_id : numbers[kernel]);
-}
-
-KernelId KernelNumbers::number_of(const Dag& dag, std::uint32_t device, TaskId id) {
+KernelId KernelNumbers::number_of(const Dag& dag, const Task& task, TaskId id, std::span<const Operand> operands,
+                                  std::uint32_t device) {
+  if (is_communication(task.op)) return no_id;
   const KernelId likely = last_ == no_id ? no_id : after_[last_];
-  if (likely != no_id && known_[likely].device == device && same_kernel(dag, found_.first[likely], id)) return last_ = likely;
-  const KernelId number = find_or_add(dag, device, id);
+  if (likely != no_id && known_[likely].device == device && same_kernel(dag, first_[likely], task, operands))
+    return last_ = likely;
+  const KernelId number = find_or_add(dag, task, id, operands, device);
   if (last_ != no_id) after_[last_] = number;
   return last_ = number;
 }
 
-KernelId KernelNumbers::find_or_add(const Dag& dag, std::uint32_t device, TaskId id) {
-  if (2 * found_.first.size() >= table_.size()) grow();
-  const Known kernel{.hash = hash_of(dag, device, id), .device = device};
-  KernelId& number = place_of(dag, kernel, id);
+KernelId KernelNumbers::find_or_add(const Dag& dag, const Task& task, TaskId id, std::span<const Operand> operands,
+                                    std::uint32_t device) {
+  if (2 * first_.size() >= table_.size()) grow();
+  const Known kernel{.hash = hash_of(dag, task, operands, device), .device = device};
+  KernelId& number = place_of(dag, kernel, task, operands);
   if (number == no_id) {
-    number = static_cast<KernelId>(found_.first.size());
-    found_.first.push_back(id);
+    number = static_cast<KernelId>(first_.size());
+    first_.push_back(id);
     known_.push_back(kernel);
     after_.push_back(no_id);
   }
   return number;
 }
 
-KernelId& KernelNumbers::place_of(const Dag& dag, const Known& kernel, TaskId id) {
+KernelId& KernelNumbers::place_of(const Dag& dag, const Known& kernel, const Task& task, std::span<const Operand> operands) {
   const auto is_it = [&](KernelId other) {
     return known_[other].hash == kernel.hash && known_[other].device == kernel.device &&
-           same_kernel(dag, found_.first[other], id);
+           same_kernel(dag, first_[other], task, operands);
   };
   const std::size_t mask = table_.size() - 1;
   std::size_t place = kernel.hash & mask;
@@ -108,21 +93,25 @@ void KernelNumbers::grow() {
   }
 }
 
-void KernelNumbers::reserve(std::size_t tasks) { found_.of_task.reserve(tasks); }
-
 void KernelNumbers::clear() {
-  found_.of_task.clear();
-  found_.first.clear();
+  first_.clear();
   known_.clear();
   after_.clear();
   last_ = no_id;
   std::ranges::fill(table_, no_id);
 }
 
-DistinctKernels distinct_kernels(const Dag& dag) {
+void number_kernels(Dag& dag) {
   KernelNumbers numbers;
-  for (const Task& task : dag.tasks) numbers.add(dag, dag.ranks[task.rank].device);
-  return numbers.take();
+  Tasks tasks;
+  tasks.reserve(dag.tasks.size());
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    Task task = dag.tasks[id];
+    task.kernel = numbers.number_of(dag, task, id, dag.operands_of(id), dag.ranks[task.rank].device);
+    tasks.push_back(task);
+  }
+  dag.tasks = std::move(tasks);
+  dag.first_of_kernel = numbers.take_first();
 }
 
 }  // namespace tandem

@@ -82,7 +82,7 @@ Dag stored_on_gpus(Dag dag) {
     buffer.scaling = Scaling::none;
     dag.buffers.set(id, buffer);
   }
-  dag.kernels = distinct_kernels(dag);
+  number_kernels(dag);
   return dag;
 }
 

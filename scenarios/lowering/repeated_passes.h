@@ -79,7 +79,7 @@ class RepeatedPasses {
   };
   /// Which buffer of which pass an id is.
   struct Made {
-    std::size_t action = 0;
+    std::uint32_t action = 0;
     std::uint32_t number = no_id;  ///< no_id: of none that was lowered
   };
   struct Kind {

@@ -105,7 +105,7 @@ class Builder {
     }
     finish_groups();
     dag_.graph = TaskGraph(dag_.tasks.size(), edges_);
-    dag_.kernels = distinct_kernels(dag_);
+    number_kernels(dag_);
     return {std::move(dag_), members_.ranks.of};
   }
 
@@ -156,10 +156,13 @@ class Builder {
       const auto id = static_cast<TaskId>(dag_.tasks.size());
       const bool exchanges = task.kind == RecordedTask::Kind::exchange;
       const Stream stream = exchanges ? streams.of(task) : stream_of(task.kind);
-      dag_.tasks.push_back({.phase = task.phase, .stream = stream, .rank = rank});
-      dag_.tasks.back().first_operand = static_cast<std::uint32_t>(dag_.operands.size());
-      dag_.tasks.back().name = static_cast<std::uint16_t>(std::min<std::size_t>(task.name, dag_.names.size() - 1));
-      exchanges ? make_exchange(id, task, recorded.groups[task.slot]) : make_kernel(id, task, times, buffers);
+      Task made{.phase = task.phase,
+                .stream = stream,
+                .rank = rank,
+                .first_operand = static_cast<std::uint32_t>(dag_.operands.size()),
+                .name = static_cast<std::uint16_t>(std::min<std::size_t>(task.name, dag_.names.size() - 1))};
+      exchanges ? make_exchange(made, id, task, recorded.groups[task.slot]) : make_kernel(made, task, times, buffers);
+      dag_.tasks.push_back(made);
 
       std::vector<TaskId> before;
       for (const std::uint32_t earlier : task.after) before.push_back(id_of[earlier]);
@@ -172,8 +175,7 @@ class Builder {
     }
   }
 
-  void make_kernel(TaskId id, const RecordedTask& recorded, TimeTable& times, std::map<Seconds, BufferId>& buffers) {
-    Task& task = dag_.tasks[id];
+  void make_kernel(Task& task, const RecordedTask& recorded, TimeTable& times, std::map<Seconds, BufferId>& buffers) {
     task.op = OpKind::fill;
     task.attributes = recorded.time > 0 ? 0 : 1;
     const auto [buffer, is_new] = buffers.try_emplace(recorded.time, static_cast<BufferId>(dag_.buffers.size()));
@@ -186,14 +188,13 @@ class Builder {
     dag_.operands.push_back({buffer->second, static_cast<std::uint32_t>(Access::write)});
   }
 
-  void make_exchange(TaskId id, const RecordedTask& recorded, std::uint32_t group) {
+  void make_exchange(Task& task, TaskId id, const RecordedTask& recorded, std::uint32_t group) {
     const CommunicatorId communicator = members_.communicators.of[group];
     const auto [entry, is_new] = groups_.try_emplace({communicator, recorded.call}, static_cast<GroupId>(dag_.groups.size()));
     if (is_new) {
       dag_.groups.push_back({communicator, recorded.bytes});
       tasks_of_groups_.emplace_back();
     }
-    Task& task = dag_.tasks[id];
     task.op = recorded.op;
     task.axis = run_.groups[group].axis;
     task.attributes = 2;

@@ -73,10 +73,10 @@ class Types {
         source_{.title = {}, .dag = &dag, .timeline = &timeline},
         annotator_(source_),
         bound_of_(bound_of),
-        of_kernel_(dag.kernels.first.size()) {}
+        of_kernel_(dag.first_of_kernel.size()) {}
 
   std::uint32_t number_of(TaskId id) {
-    const KernelId kernel = dag_.kernels.of_task[id];
+    const KernelId kernel = dag_.tasks[id].kernel;
     return kernel == no_id ? number_of_communication(id) : number_of_kernel(kernel, id);
   }
   Json take() { return std::move(types_); }

@@ -37,7 +37,7 @@ ExpertBalance balance_of(const RoutingAttributes& routing, std::int64_t tokens) 
 }
 
 std::optional<ExpertBalance> expert_balance(const Dag& dag) {
-  for (const TaskId id : dag.kernels.first) {
+  for (const TaskId id : dag.first_of_kernel) {
     const Task& task = dag.tasks[id];
     if (task.op != OpKind::route) continue;
     const auto& routing = std::get<RoutingAttributes>(dag.attributes[task.attributes]);

@@ -154,6 +154,12 @@ TEST_P(Flaws, AreFound) {
 constexpr std::uint32_t nowhere = 1'000'000;
 
 template <typename Change>
+void change_task(Dag& dag, TaskId id, const Change& change) {
+  Task task = dag.tasks[id];
+  change(task);
+  dag.tasks.set(id, task);
+}
+template <typename Change>
 void change_buffer(Dag& dag, BufferId id, const Change& change) {
   Buffer buffer = dag.buffers[id];
   change(buffer);
@@ -182,12 +188,12 @@ const Flaw flaws[] = {
     {"a shard", [](Dag& dag) { dag.shards.back().buffer = nowhere; }},
     {"a shard", [](Dag& dag) { dag.shards.back().rows += 1; }},
     {"an input", [](Dag& dag) { dag.inputs.back().buffer = nowhere; }},
-    {"task 7 ", [](Dag& dag) { dag.tasks[7].rank = nowhere; }},
-    {"task 7 ", [](Dag& dag) { dag.tasks[7].attributes = nowhere; }},
-    {"task 7 ", [](Dag& dag) { dag.tasks[7].name = 0xFFFF; }},
-    {"task 7 ", [](Dag& dag) { dag.tasks[7].group = 0; }},
-    {"task 6 ", [](Dag& dag) { dag.tasks[7].first_operand = nowhere; }},
-    {"an operand without task", [](Dag& dag) { dag.tasks.front().first_operand = 1; }},
+    {"task 7 ", [](Dag& dag) { change_task(dag, 7, [](Task& task) { task.rank = nowhere; }); }},
+    {"task 7 ", [](Dag& dag) { change_task(dag, 7, [](Task& task) { task.attributes = nowhere; }); }},
+    {"task 7 ", [](Dag& dag) { change_task(dag, 7, [](Task& task) { task.name = 0xFFFF; }); }},
+    {"task 7 ", [](Dag& dag) { change_task(dag, 7, [](Task& task) { task.group = 0; }); }},
+    {"task 6 ", [](Dag& dag) { change_task(dag, 7, [](Task& task) { task.first_operand = nowhere; }); }},
+    {"an operand without task", [](Dag& dag) { change_task(dag, 0, [](Task& task) { task.first_operand = 1; }); }},
     {"without communicator", [](Dag& dag) { dag.groups.back().communicator = nowhere; }},
     {"a collective whose tasks", [](Dag& dag) { dag.group_tasks.back() = nowhere; }},
     {"a collective whose tasks", [](Dag& dag) { dag.group_begin[1] = nowhere; }},
@@ -232,7 +238,8 @@ TEST(TimelineFile, IsOfOneDagAlone) {
   };
   EXPECT_THAT(refusal_for([](Dag& other) { other.tasks.pop_back(); }), HasSubstr("tasks, expected that of"));
   for (const auto& change : std::vector<std::function<void(Dag&)>>{
-           [](Dag& other) { other.tasks[3].stream = Stream::dp; }, [](Dag& other) { other.names[0] += "x"; },
+           [](Dag& other) { change_task(other, 3, [](Task& task) { task.stream = Stream::dp; }); },
+           [](Dag& other) { other.names[0] += "x"; },
            [](Dag& other) { change_buffer(other, 2, [](Buffer& buffer) { buffer.dtype = DType::f16; }); },
            [](Dag& other) { other.ranks[0].world_rank = 77; }})
     EXPECT_THAT(refusal_for(change), HasSubstr("is the timeline of another step"));

@@ -152,8 +152,7 @@ TEST(Metrics, IntensityOfAProductIsItsClosedForm) {
   const Scenario scenario = tiny_cluster(words("training.precision=bf16"));
   Dag dag = lower(scenario, make_world(scenario, true));
   const auto product = std::ranges::find_if(dag.tasks, [&](const Task& task) {
-    const auto id = static_cast<TaskId>(&task - dag.tasks.data());
-    return task.op == OpKind::gemm && task.phase == Phase::forward && dag.name_of_task(id) == "qkv";
+    return task.op == OpKind::gemm && task.phase == Phase::forward && dag.names[task.name] == "qkv";
   });
   ASSERT_NE(product, dag.tasks.end());
   const OpCost cost = cost_of(dag, static_cast<TaskId>(product - dag.tasks.begin()));

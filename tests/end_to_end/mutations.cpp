@@ -69,7 +69,10 @@ Dag with_swapped_members(Dag dag, GroupId a, GroupId b) {
   exchange(a, of_a, of_b);
   exchange(b, of_b, of_a);
   std::swap(of_a, of_b);
-  std::swap(dag.tasks[of_a].group, dag.tasks[of_b].group);
+  Task one = dag.tasks[of_a], other = dag.tasks[of_b];
+  std::swap(one.group, other.group);
+  dag.tasks.set(of_a, one);
+  dag.tasks.set(of_b, other);
   return dag;
 }
 

@@ -36,8 +36,8 @@ inline void expect_same(const Dag& a, const Dag& b) {
   EXPECT_TRUE(a.attributes == b.attributes);
   EXPECT_TRUE(same(a, b));
   EXPECT_EQ(edges_of(a), edges_of(b));
-  EXPECT_EQ(a.kernels.of_task, b.kernels.of_task);
-  EXPECT_EQ(a.kernels.first, b.kernels.first);
+  EXPECT_TRUE(a.tasks == b.tasks);  // their kernels, too
+  EXPECT_EQ(a.first_of_kernel, b.first_of_kernel);
 }
 
 }  // namespace tandem::studies

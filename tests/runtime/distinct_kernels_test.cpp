@@ -87,10 +87,9 @@ class DistinctKernelsOfSteps : public testing::TestWithParam<std::uint32_t> {};
 
 TEST_P(DistinctKernelsOfSteps, AreOneWhereAllThatCountsIsEqual) {
   const Dag dag = FewKinds(GetParam()).build(3000);
-  ASSERT_EQ(dag.kernels.of_task.size(), dag.tasks.size());
   std::map<Kind, KernelId> numbers;  // in the order in which they are first met
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
-    const KernelId kernel = dag.kernels.of_task[id];
+    const KernelId kernel = dag.tasks[id].kernel;
     if (is_communication(dag.tasks[id].op)) {
       ASSERT_EQ(kernel, no_id);
       continue;
@@ -98,19 +97,20 @@ TEST_P(DistinctKernelsOfSteps, AreOneWhereAllThatCountsIsEqual) {
     const auto [found, is_new] = numbers.try_emplace(kind_of(dag, id), static_cast<KernelId>(numbers.size()));
     ASSERT_EQ(kernel, found->second) << id;
     if (is_new) {
-      ASSERT_EQ(dag.kernels.first[kernel], id);
+      ASSERT_EQ(dag.first_of_kernel[kernel], id);
     }
   }
-  EXPECT_EQ(dag.kernels.first.size(), numbers.size());
+  EXPECT_EQ(dag.first_of_kernel.size(), numbers.size());
   EXPECT_GT(numbers.size(), 200U);  // the table grew
   EXPECT_LT(3 * numbers.size(), 2 * dag.tasks.size());
 }
 
 TEST_P(DistinctKernelsOfSteps, AreTheSameOfACompleteDag) {
   const Dag dag = FewKinds(GetParam()).build(1000);
-  const DistinctKernels found = distinct_kernels(dag);
-  EXPECT_EQ(found.of_task, dag.kernels.of_task);
-  EXPECT_EQ(found.first, dag.kernels.first);
+  Dag again = dag;
+  number_kernels(again);
+  EXPECT_TRUE(again.tasks == dag.tasks);
+  EXPECT_EQ(again.first_of_kernel, dag.first_of_kernel);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, DistinctKernelsOfSteps, testing::Range(0U, 5U));

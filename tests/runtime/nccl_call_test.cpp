@@ -177,7 +177,9 @@ TEST(NcclCall, RefusesOperandsThatDoNotFit) {
   no_buffer.operands[0].access_bits = static_cast<std::uint32_t>(Access::write);
   EXPECT_THROW(plan_call(no_buffer, 0), std::logic_error);
   Dag kernel = OneCollective(2).transfer(4);
-  kernel.tasks[0].op = OpKind::gemm;
+  Task task = kernel.tasks[0];
+  task.op = OpKind::gemm;
+  kernel.tasks.set(0, task);
   EXPECT_THROW(plan_call(kernel, 0), std::logic_error);
 }
 

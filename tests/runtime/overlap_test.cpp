@@ -49,7 +49,9 @@ TEST(CommunicationOverlap, IsTheMeanOverRanksByAxisAndInAll) {
   small.all_reduce(other, both, 4);
   small.all_reduce(other, both, 4);
   Dag dag = small.finish();
-  dag.tasks[4].axis = Axis::tp;
+  Task other_axis = dag.tasks[4];
+  other_axis.axis = Axis::tp;
+  dag.tasks.set(4, other_axis);
   const Timeline timeline{{0, 6, 2, 9, 3, 0, 2, 9}, {4, 8, 7, 10, 9.5, 10, 7, 10}};
   const CommunicationOverlap overlap = communication_overlap(dag, timeline);
   EXPECT_DOUBLE_EQ(overlap.on(Axis::dp).busy, 6);
