@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <map>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -219,13 +221,33 @@ class OpenBuffers {
   std::vector<Open> open_;
 };
 
+/// What stays, and comes before this event.
+struct Staying {
+  Seconds at = 0;
+  Bytes bytes = 0;
+  std::size_t event = std::numeric_limits<std::size_t>::max();
+};
+
+/// The placeholders in their order, each at the instant at which the first product of its shape starts.
+std::vector<Staying> staying(const Timeline& timeline, const std::vector<Placeholder>& placeholders) {
+  std::vector<Staying> all;
+  for (const Placeholder& placeholder : placeholders)
+    if (placeholder.bytes > 0)
+      all.push_back({.at = timeline.in_step(timeline.start[placeholder.first]), .bytes = placeholder.bytes});
+  std::ranges::stable_sort(all, {}, &Staying::at);
+  return all;
+}
+
 /// Pairs each end with its beginning. What ends at the instant at which it begins comes before it there, and is left out.
-std::vector<Event> events_of(const std::vector<MemoryChange>& changes) {
+/// Finds before which event each of `staying` comes: after all changes of its instant.
+std::vector<Event> events_of(const std::vector<MemoryChange>& changes, std::span<Staying> staying = {}) {
   OpenBuffers open(changes);
   std::vector<std::uint32_t> opened_before;  // by allocation: the one of the same buffer and size that was open then
   std::vector<Event> events;
   events.reserve(changes.size());
+  auto stays = staying.begin();
   for (const MemoryChange& change : changes) {
+    for (; stays != staying.end() && stays->at < change.at; ++stays) stays->event = events.size();
     if (change.bytes == 0) continue;
     const Bytes bytes = std::abs(change.bytes);
     Open& of = open.of(change.buffer, bytes);
@@ -246,25 +268,17 @@ std::vector<Event> events_of(const std::vector<MemoryChange>& changes) {
   return events;
 }
 
-/// The changes with placeholders that stay, each where the first product of its shape starts.
-std::vector<MemoryChange> with_placeholders(const Timeline& timeline, const std::vector<Placeholder>& placeholders,
-                                            std::vector<MemoryChange> changes) {
-  BufferId of = changes.empty() ? 0 : std::ranges::max(changes, {}, &MemoryChange::buffer).buffer;
-  for (const Placeholder& placeholder : placeholders) {
-    const Seconds at = timeline.in_step(timeline.start[placeholder.first]);
-    changes.insert(std::ranges::upper_bound(changes, at, {}, &MemoryChange::at), {at, placeholder.bytes, ++of, true});
-  }
-  return changes;
-}
-
-void play(const std::vector<Event>& events, CachingAllocator& allocator) {
+void play(const std::vector<Event>& events, CachingAllocator& allocator, std::span<const Staying> staying = {}) {
   std::vector<CachingAllocator::Handle> handles;
-  for (const Event& event : events) {
-    if (event.allocates())
+  auto stays = staying.begin();
+  for (std::size_t number = 0; number < events.size(); ++number) {
+    for (; stays != staying.end() && stays->event == number; ++stays) allocator.allocate(stays->bytes);
+    if (const Event& event = events[number]; event.allocates())
       handles.push_back(allocator.allocate(event.bytes()));
     else
       allocator.free(handles[event.ended()]);
   }
+  for (; stays != staying.end(); ++stays) allocator.allocate(stays->bytes);
 }
 
 void free_all(std::vector<CachingAllocator::Handle>& handles, CachingAllocator& allocator) {
@@ -298,10 +312,8 @@ std::optional<AllocatorUse> AllocatorReplay::of(RankIndex rank, std::vector<Memo
   std::optional<std::vector<MemoryChange>> changes =
       changes_of_whole_step(changes_.dag(), timeline, changes_in(MemoryHome::allocator, std::move(of_rank)), rank);
   if (!changes) return {};
-  const std::vector<Event> events = events_of(*changes);
-  const std::vector<Placeholder>& placeholders = changes_.origins().placeholders[rank];
-  std::vector<Event> of_first_step;  // where it differs
-  if (!placeholders.empty()) of_first_step = events_of(with_placeholders(timeline, placeholders, *std::move(changes)));
+  std::vector<Staying> from_the_first_step = staying(timeline, changes_.origins().placeholders[rank]);
+  const std::vector<Event> events = events_of(*changes, from_the_first_step);
   changes.reset();
   const Kept kept = kept_on(changes_, rank);
   CachingAllocator allocator(settings);
@@ -314,7 +326,7 @@ std::optional<AllocatorUse> AllocatorReplay::of(RankIndex rank, std::vector<Memo
   }
   free_all(moved, allocator);
   for (const Bytes bytes : graphs.blocks) allocator.allocate(bytes);
-  play(placeholders.empty() ? events : of_first_step, allocator);
+  play(events, allocator, from_the_first_step);
   for (const Bytes bytes : kept.after_the_first_step) allocator.allocate(bytes);
   play(events, allocator);
   return AllocatorUse{.allocated = allocator.peak_allocated() - graphs.free,
