@@ -12,6 +12,7 @@
 
 #include "runtime/base/failure.h"
 #include "runtime/base/large_pages.h"
+#include "runtime/base/parallel.h"
 #include "runtime/base/printable.h"
 #include "runtime/base/sanitized.h"
 
@@ -56,6 +57,7 @@ void start(const std::string& program) {
   constexpr int never = 1 << 30;
   mallopt(M_MMAP_THRESHOLD, never);
   mallopt(M_TRIM_THRESHOLD, never);
+  mallopt(M_ARENA_MAX, static_cast<int>(most_threads()));  // what one thread frees, another has
   prefer_large_pages_for_heap(small_pieces_of_most_steps);
   auto log = spdlog::stderr_logger_st(program);
   log->set_pattern(program + ": %v (%o ms later)");

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/large_pages.h"
+
 namespace tandem {
 namespace {
 
@@ -142,6 +144,7 @@ class KeptThreads {
   std::vector<std::jthread> threads_;  ///< last: they use the others
 
   void wait_for_work() {
+    prefer_large_pages_for_heap(small_pieces_of_most_steps);
     std::unique_lock lock(mutex_);
     while (true) {
       changed_.wait(lock, [this] { return ends_ || wanted_ > 0; });

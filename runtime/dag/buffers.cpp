@@ -12,7 +12,7 @@ std::string_view name_of(BufferKind kind) {
   return names.at(static_cast<std::size_t>(kind));
 }
 
-std::size_t Buffers::Hash::operator()(const Distinct& distinct) const {
+std::uint64_t Buffers::Hash::operator()(const Distinct& distinct) const {
   const Buffer& buffer = distinct.buffer;
   std::uint64_t key = hash_of_place(buffer.rank, buffer.base, buffer.offset);
   for (const std::int64_t extent : buffer.shape.dims) key = hash(key ^ static_cast<std::uint64_t>(extent));
@@ -24,19 +24,7 @@ std::uint32_t Buffers::number_of(const Buffer& buffer, BufferId id) {
   // made.
   Distinct distinct{.buffer = buffer, .is_counted_back = !is_persistent(buffer.kind) || buffer.base == id};
   if (distinct.is_counted_back) distinct.buffer.base = id - buffer.base;
-  return number_of(distinct);
-}
-
-std::uint32_t Buffers::number_of(const Distinct& distinct) {
-  std::uint32_t* const guess = numbers_.empty() ? nullptr : &next_[numbers_.back()];
-  if (guess != nullptr && distinct_[*guess] == distinct) return *guess;
-  const auto [found, is_new] = number_.try_emplace(distinct, static_cast<std::uint32_t>(distinct_.size()));
-  if (guess != nullptr) *guess = found->second;
-  if (is_new) {
-    distinct_.push_back(distinct);
-    next_.push_back(0);
-  }
-  return found->second;
+  return distinct_.number_of(distinct, numbers_.empty() ? distinct_.none : numbers_.back());
 }
 
 void Buffers::push_like(BufferId earlier, BufferId base) {
@@ -62,10 +50,10 @@ void Buffers::append_as(const Buffers& others, RankIndex rank, const Buffers& ow
 void Buffers::append_from(std::size_t place, const Buffers& others, BufferId first, RankIndex rank) {
   std::vector<std::uint32_t> number_here;
   number_here.reserve(others.distinct_.size());
-  for (Distinct distinct : others.distinct_) {
+  for (Distinct distinct : others.distinct_.values()) {
     if (!distinct.is_counted_back) distinct.buffer.base += first;
     if (rank != no_id) distinct.buffer.rank = rank;
-    number_here.push_back(number_of(distinct));
+    number_here.push_back(distinct_.number_of(distinct, number_here.empty() ? distinct_.none : number_here.back()));
   }
   for (; place < others.numbers_.size(); ++place) numbers_.push_back(number_here[others.numbers_[place]]);
 }
@@ -75,8 +63,6 @@ void Buffers::reserve(std::size_t count) { numbers_.reserve(count); }
 void Buffers::clear() {
   numbers_.clear();
   distinct_.clear();
-  next_.clear();
-  number_.clear();
 }
 
 }  // namespace tandem

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <iterator>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "runtime/base/dtype.h"
+#include "runtime/base/numbered.h"
 #include "runtime/base/units.h"
 #include "runtime/dag/ids.h"
 
@@ -83,16 +83,13 @@ class Buffers {
     bool operator==(const Distinct&) const = default;
   };
   struct Hash {
-    std::size_t operator()(const Distinct& distinct) const;
+    std::uint64_t operator()(const Distinct& distinct) const;
   };
 
   std::vector<std::uint32_t> numbers_;  ///< by id
-  std::vector<Distinct> distinct_;
-  std::vector<std::uint32_t> next_;  ///< by number, the one that came after it last: a guess
-  std::unordered_map<Distinct, std::uint32_t, Hash> number_;
+  Numbered<Distinct, Hash> distinct_;
 
   std::uint32_t number_of(const Buffer& buffer, BufferId id);
-  std::uint32_t number_of(const Distinct& distinct);
   /// Appends those of `others` from this place on, whose ids are `first` higher here, as they are or as a rank's.
   void append_from(std::size_t place, const Buffers& others, BufferId first, RankIndex rank = no_id);
 };

@@ -153,7 +153,8 @@ void lower_each(DagBuilder& builder, const std::vector<RankIndex>& ranks, const 
   const std::size_t at_once = std::min(most_threads(), ranks.size());
   if (at_once > 1 || !copied.empty()) {
     lower_in_parts(builder, ranks, at_once, lower, copied);
-    constexpr std::size_t many_tasks = 100'000;
+    // Of a smaller step, the simulation has again what is free.
+    constexpr std::size_t many_tasks = 4'000'000;
     if (builder.dag().tasks.size() >= many_tasks) give_back_freed_memory();  // a fifth of the peak, by then
     return;
   }
