@@ -26,7 +26,8 @@ bool is_far_below(const MemoryUse& use, Bytes most) {
 }
 
 /// The device memory of ranks. To make a rank's changes takes as long as to play them, and they are too many to keep. So those
-/// whose memory is sure to be asked for unless a fuller one comes are played while their changes are there.
+/// whose memory is asked for unless a fuller one comes are played while their changes are there, where of a stage so few can come
+/// that it takes no longer.
 class DeviceMemories {
  public:
   explicit DeviceMemories(const MemoryChanges& changes)
@@ -48,13 +49,20 @@ class DeviceMemories {
   std::map<std::int32_t, std::size_t> ranks_of_stage_;
   std::mutex mutex_;
   Bytes most_ = 0;                                                 ///< of those that were noted
+  std::map<std::int32_t, Bytes> most_of_stage_;                    ///< likewise
   std::map<Holding, RankIndex> first_;                             ///< of those that do the same
   std::vector<std::optional<std::optional<DeviceMemory>>> known_;  ///< by rank
 
   bool may_be_asked_for(const MemoryUse& use) {
-    if (ranks_of_stage_.at(dag_.ranks[use.rank].pp) > 1) return false;
+    // Of four in any order, two are fuller than all before them.
+    constexpr std::size_t few = 4;
+    const std::int32_t stage = dag_.ranks[use.rank].pp;
+    if (ranks_of_stage_.at(stage) > few) return false;
     const std::scoped_lock lock(mutex_);
     most_ = std::max(most_, use.peak());
+    const auto [most_of_stage, is_first_of_stage] = most_of_stage_.try_emplace(stage, use.peak());
+    if (!is_first_of_stage && use.peak() <= most_of_stage->second) return false;
+    most_of_stage->second = use.peak();
     if (is_far_below(use, most_)) return false;
     const auto [first, is_new] = first_.try_emplace(holding_of(use), use.rank);
     if (!is_new && first->second < use.rank) return false;
