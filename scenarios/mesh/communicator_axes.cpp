@@ -25,7 +25,7 @@ std::vector<Axis> amax_axes(const Scenario& scenario) {
 std::vector<std::uint32_t> kv_replicas(const Scenario& scenario, const Mesh& mesh, std::uint32_t rank) {
   const std::vector<std::uint32_t> all = mesh.members(rank, tp_axes);
   const std::int64_t replicas = scenario.kv_replicas();
-  const std::int64_t first = mesh.coordinates(rank)[Axis::tp] / replicas * replicas;
+  const std::int64_t first = mesh.coordinate(rank, Axis::tp) / replicas * replicas;
   return {all.begin() + first, all.begin() + first + replicas};
 }
 
@@ -33,7 +33,7 @@ std::vector<std::uint32_t> expert_members(const Scenario& scenario, const Mesh& 
                                           std::uint32_t rank, ExpertAxis axis) {
   std::vector<std::uint32_t> members = experts.members(rank, axis);
   if (axis != ExpertAxis::replica || !scenario.training.local_steps()) return members;
-  const auto replica = [&](std::uint32_t r) { return mesh.coordinates(r)[Axis::dp]; };
+  const auto replica = [&](std::uint32_t r) { return mesh.coordinate(r, Axis::dp); };
   std::erase_if(members, [&](std::uint32_t member) { return replica(member) != replica(rank); });
   return members;
 }

@@ -161,7 +161,7 @@ class Surveyor {
     return gpus;
   }
 
-  Slot seen(Slot slot, std::uint32_t rank) const { return mirrors_.seen(slot, mesh_.coordinates(rank)[Axis::pp]); }
+  Slot seen(Slot slot, std::uint32_t rank) const { return mirrors_.seen(slot, mesh_.coordinate(rank, Axis::pp)); }
 
   std::uint32_t& at(Slot slot, std::uint32_t rank) {
     return found_.fold.slots[index(seen(slot, rank))][symmetry_.orbit_of(rank)];
@@ -210,7 +210,7 @@ class Surveyor {
     for (std::int64_t size = 2; size < p.cp; size *= 2) {
       const auto members = [&](std::uint32_t rank) {
         const std::vector<std::uint32_t> all = mesh_.members(rank, context_axes);
-        const auto ranks = static_cast<std::int32_t>(size), first = mesh_.coordinates(rank)[Axis::cp] / ranks * ranks;
+        const auto ranks = static_cast<std::int32_t>(size), first = mesh_.coordinate(rank, Axis::cp) / ranks * ranks;
         return std::vector<std::uint32_t>(all.begin() + first, all.begin() + first + ranks);
       };
       if (scenario_.model.keeps_states()) groups(slot_of_context_group(Slot::context_exchange, size), members);
@@ -235,7 +235,7 @@ class Surveyor {
     const auto dealt = static_cast<std::int32_t>(scenario_.parallelism.heads_ranks());
     groups(Slot::context_heads, [&](std::uint32_t rank) {
       const std::vector<std::uint32_t> all = mesh_.members(rank, context_axes);
-      const std::int32_t first = mesh_.coordinates(rank)[Axis::cp] / dealt * dealt;
+      const std::int32_t first = mesh_.coordinate(rank, Axis::cp) / dealt * dealt;
       return std::vector<std::uint32_t>(all.begin() + first, all.begin() + first + dealt);
     });
     ring(Axis::cp, Slot::send_context, Slot::receive_context, dealt);

@@ -18,11 +18,7 @@ Mesh::Mesh(const ParallelismSpec& parallelism) : order_(parallelism.order) {
 
 Coordinates Mesh::coordinates(std::uint32_t rank) const {
   Coordinates place;
-  for (std::size_t a = 0; a < mesh_axis_count; ++a) {
-    // Both fit into 32 bits, as ranks do, and division is several times as fast with them.
-    const auto stride = static_cast<std::uint32_t>(strides_[a]), extent = static_cast<std::uint32_t>(extents_[a]);
-    place.at[a] = static_cast<std::int32_t>(rank / stride % extent);
-  }
+  for (const Axis axis : mesh_axes) place[axis] = coordinate(rank, axis);
   return place;
 }
 

@@ -1,7 +1,10 @@
 #include "scenarios/mesh/shared_devices.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
+
+#include "runtime/base/parallel.h"
 
 namespace tandem::scenarios {
 
@@ -16,15 +19,17 @@ bool takes_parts_to_parts(const std::vector<std::uint32_t>& image, const std::ve
 SharedDevices::SharedDevices(const Cluster& cluster, std::uint32_t ranks) {
   const auto per_node = static_cast<std::uint32_t>(cluster.spec().gpus_per_node);
   for (ByRank& of_level : devices_) of_level.resize(ranks);
-  ByRank node, place, lowest(cluster.device_count(), no_device);
-  node.reserve(ranks);
-  place.reserve(ranks);
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    const Attachment attachment = cluster.attachment(rank);
-    node.push_back(attachment.node * per_node);
-    place.push_back(rank - node.back());
-    for (std::size_t level = 0; level < levels; ++level) devices_[level][rank] = attachment.devices[level];
-  }
+  ByRank node(ranks), place(ranks), lowest(cluster.device_count(), no_device);
+  constexpr std::uint32_t at_once = 8192;  // ranks
+  in_parallel((ranks + at_once - 1) / at_once, [&](std::size_t part) {
+    const std::uint32_t first = static_cast<std::uint32_t>(part) * at_once, end = std::min(ranks, first + at_once);
+    for (std::uint32_t rank = first; rank < end; ++rank) {
+      const Attachment attachment = cluster.attachment(rank);
+      node[rank] = attachment.node * per_node;
+      place[rank] = rank - node[rank];
+      for (std::size_t level = 0; level < levels; ++level) devices_[level][rank] = attachment.devices[level];
+    }
+  });
   add_part(std::move(node));
   add_part(std::move(place));
   for (std::size_t level = 1; level < levels; ++level) {  // the GPU is nobody else's
@@ -50,7 +55,11 @@ void SharedDevices::add_part(ByRank part) {
 }
 
 bool SharedDevices::go_to_shared(const ByRank& image) const {
-  return std::ranges::all_of(parts_, [&](const ByRank& part) { return takes_parts_to_parts(image, part); });
+  std::atomic<bool> all = true;
+  in_parallel(parts_.size(), [&](std::size_t part) {
+    if (all && !takes_parts_to_parts(image, parts_[part])) all = false;
+  });
+  return all;
 }
 
 }  // namespace tandem::scenarios

@@ -169,7 +169,7 @@ void add_links(const CommunicatorSurvey& survey, const Partition& partition, con
 
 /// By class: how many ranks of it are on another stage than its representative, the mirrored one.
 std::vector<std::uint32_t> count_mirrored(const Partition& partition, const Mesh& mesh, const Symmetry& symmetry) {
-  const auto stage = [&](std::uint32_t orbit) { return mesh.coordinates(symmetry.representatives()[orbit])[Axis::pp]; };
+  const auto stage = [&](std::uint32_t orbit) { return mesh.coordinate(symmetry.representatives()[orbit], Axis::pp); };
   std::vector<std::uint32_t> mirrored(partition.ranks.count(), 0);
   for (std::uint32_t orbit = 0; orbit < symmetry.representatives().size(); ++orbit) {
     const std::uint32_t id = partition.ranks.of[orbit];
