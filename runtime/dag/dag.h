@@ -161,7 +161,7 @@ struct Dag {
   std::vector<std::uint32_t> group_begin;  ///< groups.size() + 1 offsets into `group_tasks`
   std::vector<TaskId> group_tasks;
   TaskGraph graph;
-  std::vector<TaskId> first_of_kernel;  ///< that runs it; by this, kernels are numbered. See distinct_kernels.h
+  std::vector<TaskId> first_of_kernel;  ///< by kernel, the first task that runs it; see distinct_kernels.h
 
   std::span<const Operand> operands_of(TaskId id) const {
     const std::uint32_t end = id + 1 < tasks.size() ? tasks[id + 1].first_operand : static_cast<std::uint32_t>(operands.size());
