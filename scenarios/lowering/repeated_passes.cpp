@@ -110,7 +110,8 @@ std::vector<const std::vector<Id>*> RepeatedPasses::by_place(std::size_t action,
 void RepeatedPasses::note_what_was_made(std::size_t action) {
   made_.resize(context_.builder.dag().buffers.size());
   const std::vector<BufferId>& buffers = passes_[action].notes.buffers;
-  for (std::uint32_t number = 0; number < buffers.size(); ++number) made_[buffers[number]] = {static_cast<std::uint32_t>(action), number};
+  for (std::uint32_t number = 0; number < buffers.size(); ++number)
+    made_[buffers[number]] = {static_cast<std::uint32_t>(action), number};
 }
 
 RepeatedPasses::Place RepeatedPasses::place_of(BufferId buffer, std::size_t action) const {
