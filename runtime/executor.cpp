@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "runtime/base/countdowns.h"
 #include "runtime/base/fetch_ahead.h"
 #include "runtime/plan/issue_order.h"
 
@@ -21,10 +22,10 @@ class Run final : public Completions {
         starts_(starts),
         ends_(ends),
         ended_(ended),
-        waiting_for_(dag.tasks.size(), 0),
+        waiting_for_(dag.tasks.size()),
         missing_(dag.groups.size(), 0),
         left_(dag.tasks.size()) {
-    for (const TaskId next : dag.graph.targets()) ++waiting_for_[next];
+    for (const TaskId next : dag.graph.targets()) waiting_for_.add_one(next);
     for (GroupId g = 0; g < dag.groups.size(); ++g) missing_[g] = static_cast<std::uint32_t>(dag.members_of(g).size());
   }
 
@@ -41,7 +42,7 @@ class Run final : public Completions {
       // Starting a unit may end others at once, on another thread: collect first what waits for nothing.
       std::vector<TaskId> ready;
       for (TaskId id = 0; id < dag_.tasks.size(); ++id) {
-        if (waiting_for_[id] == 0) ready.push_back(id);
+        if (waiting_for_.is_zero(id)) ready.push_back(id);
       }
       for (const TaskId id : ready) release(id);
     }
@@ -62,7 +63,7 @@ class Run final : public Completions {
       for (const TaskId next : dag_.graph.successors(id)) {
         fetch_ahead(waiting_for_, next);
         fetch_ahead(dag_.tasks, next);
-        if (--waiting_for_[next] == 0) release(next);
+        if (waiting_for_.count_down(next)) release(next);
       }
     }
   }
@@ -82,8 +83,8 @@ class Run final : public Completions {
   EndedTasks* ended_;                       ///< or null
   std::mutex mutex_;
   bool locks_ = true;
-  std::vector<std::uint32_t> waiting_for_;  ///< by task: predecessors that have not ended
-  std::vector<std::uint32_t> missing_;      ///< by group: members that are not ready
+  Countdowns waiting_for_;              ///< by task: predecessors that have not ended
+  std::vector<std::uint32_t> missing_;  ///< by group: members that are not ready
   std::size_t left_;
   bool ahead_ = false;
   Seconds last_end_ = 0;
@@ -114,7 +115,7 @@ class Run final : public Completions {
     int named = 0;
     for (TaskId id = 0; id < dag_.tasks.size() && named < 4; ++id) {
       const Task& task = dag_.tasks[id];
-      if (task.group == no_id || waiting_for_[id] != 0 || missing_[task.group] == 0) continue;
+      if (task.group == no_id || !waiting_for_.is_zero(id) || missing_[task.group] == 0) continue;
       text += (named++ == 0 ? " " : ", ") + std::string(dag_.name_of_task(id)) + " on rank " +
               std::to_string(dag_.ranks[task.rank].world_rank);
     }

@@ -226,10 +226,14 @@ double CollectiveCosts::pace_of(const Task& task) const {
 }
 
 const CollectiveCost& CollectiveCosts::of(const Task& task) {
-  OfMember& last = of_group_[task.group];
+  const Group& group = dag_->groups[task.group];
   const std::uint32_t device = dag_->ranks[task.rank].device;
-  if (last.cost == nullptr || last.op != task.op || last.device != device) last = {task.op, device, &found(task)};
-  return *last.cost;
+  auto& recent = recent_[group.communicator];
+  for (const Recent& last : recent)
+    if (last.cost != nullptr && last.op == task.op && last.device == device && last.bytes == group.bytes) return *last.cost;
+  std::shift_right(recent.begin(), recent.end(), 1);
+  recent.front() = {task.op, device, group.bytes, &found(task)};
+  return *recent.front().cost;
 }
 
 const CollectiveCost& CollectiveCosts::found(const Task& task) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <unordered_map>
 #include <vector>
 
@@ -67,7 +68,7 @@ std::size_t tensors_in_list(const Dag& dag, const Task& task);
 class CollectiveCosts {
  public:
   explicit CollectiveCosts(const Dag& dag, const Speedup& speedup = {})
-      : dag_(&dag), speedup_(speedup), of_group_(dag.groups.size()) {}
+      : dag_(&dag), speedup_(speedup), recent_(dag.communicators.size()) {}
   const CollectiveCost& of(const Task& task);
   /// Returns how many times as fast a task's collective is as its links and NCCL let expect.
   double pace_of(const Task& task) const;
@@ -86,13 +87,14 @@ class CollectiveCosts {
     std::size_t operator()(const Alike& alike) const;
   };
   std::unordered_map<Alike, CollectiveCost, HashOfAlike> known_;
-  /// What was asked for last: those who ask go on with the first of its members.
-  struct OfMember {
+  /// What was asked for last of a communicator, the latest first: most have collectives of few sizes.
+  struct Recent {
     OpKind op;
     std::uint32_t device;
+    Bytes bytes;
     const CollectiveCost* cost = nullptr;
   };
-  std::vector<OfMember> of_group_;
+  std::vector<std::array<Recent, 4>> recent_;  ///< by communicator
 
   const CollectiveCost& found(const Task& task);
   CollectiveCost computed(const Task& task) const;

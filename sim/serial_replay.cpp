@@ -17,7 +17,7 @@ SerialReplay::SerialReplay(const Dag& dag)
       chains_(dag),
       issue_of_group_(dag.groups.size(), 0),
       places_(dag.ranks.size() + 1),
-      waiting_for_(dag.tasks.size(), 0),
+      waiting_for_(dag.tasks.size()),
       missing_(dag.groups.size()),
       come_(dag.groups.size(), 0),
       meets_others_(dag.tasks.size(), false),
@@ -38,7 +38,7 @@ void SerialReplay::note_edges() {
     if (chains_.goes_on(before)) continue;
     const RankIndex rank = dag_.tasks[before].rank;
     for (const TaskId after : dag_.graph.successors(before)) {
-      ++waiting_for_[after];
+      waiting_for_.add_one(after);
       if (dag_.tasks[after].rank == rank) continue;
       from_others_[after].push_back(before);
       end_for_others_.emplace(before, 0);
@@ -46,7 +46,7 @@ void SerialReplay::note_edges() {
     }
   }
   for (TaskId id = 0; id < dag_.tasks.size(); ++id)
-    if (dag_.tasks[id].group != no_id && waiting_for_[id] == 0) --missing_[dag_.tasks[id].group];
+    if (dag_.tasks[id].group != no_id && waiting_for_.is_zero(id)) --missing_[dag_.tasks[id].group];
 }
 
 void SerialReplay::lay_lanes() {
@@ -94,7 +94,7 @@ TaskId SerialReplay::first_of_unit(const Lane& lane) const {
 
 bool SerialReplay::is_ready(const Lane& lane) const {
   if (lane.head == no_id) return false;
-  return lane.group == no_id ? waiting_for_[lane.head] == 0 : missing_[lane.group] == 0;
+  return lane.group == no_id ? waiting_for_.is_zero(lane.head) : missing_[lane.group] == 0;
 }
 
 void SerialReplay::queue(RankIndex rank) {
@@ -225,7 +225,7 @@ void SerialReplay::play_collective(GroupId group) {
 
 void SerialReplay::settle(TaskId task) {
   for (const TaskId after : dag_.graph.successors(task)) {
-    if (--waiting_for_[after] > 0) continue;
+    if (!waiting_for_.count_down(after)) continue;
     const GroupId group = dag_.tasks[after].group;
     if (group == no_id)
       queue(dag_.tasks[after].rank);

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/base/countdowns.h"
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
 #include "sim/chains.h"
@@ -69,12 +70,12 @@ class SerialReplay {
   const Dag& dag_;
   const Chains chains_;
   std::vector<Seconds> issue_of_kernel_, issue_of_group_;
-  std::vector<TaskId> heads_;               ///< rank by rank, stream by stream, those that no chain goes on with
-  std::vector<Lane> lanes_;                 ///< rank by rank
-  std::vector<Place> places_;               ///< by rank, and where the last one's lanes end
-  std::vector<std::uint32_t> waiting_for_;  ///< by task: predecessors that were not replayed, but for the one in a chain
-  std::vector<std::uint32_t> missing_;      ///< by group: members that are not ready
-  std::vector<std::uint32_t> come_;         ///< by group: members whose ranks stand at it
+  std::vector<TaskId> heads_;           ///< rank by rank, stream by stream, those that no chain goes on with
+  std::vector<Lane> lanes_;             ///< rank by rank
+  std::vector<Place> places_;           ///< by rank, and where the last one's lanes end
+  Countdowns waiting_for_;              ///< by task: predecessors that were not replayed, but for the one in a chain
+  std::vector<std::uint32_t> missing_;  ///< by group: members that are not ready
+  std::vector<std::uint32_t> come_;     ///< by group: members whose ranks stand at it
   /// By task, what it waits for on other ranks: when its own is free, all has ended that it waits for there.
   std::unordered_map<TaskId, std::vector<TaskId>> from_others_;
   std::unordered_map<TaskId, Seconds> end_for_others_;  ///< by task that one on another rank waits for

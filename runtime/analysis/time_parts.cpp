@@ -15,7 +15,7 @@ std::size_t exposed_axis(const Task& task) {
 
 class RankAccount {
  public:
-  RankAccount(const Dag& dag, const Timeline& timeline, const Awaited& awaited)
+  RankAccount(const Dag& dag, const Timeline& timeline, const Predecessors& awaited)
       : dag_(dag), timeline_(timeline), awaited_(awaited) {}
 
   /// The rank ran nothing on its compute stream in [from, to), as often as `waiter`, which ended the wait, runs.
@@ -40,12 +40,12 @@ class RankAccount {
  private:
   const Dag& dag_;
   const Timeline& timeline_;
-  const Awaited& awaited_;
+  const Predecessors& awaited_;
 
   /// Of the communications, and what the host computes, on the same rank that `task` waited for, the one that ended last.
   TaskId last_communication_before(TaskId task) const {
     TaskId last = no_id;
-    for (const auto& [after, before] : awaited_.by(task))
+    for (const TaskId before : awaited_.of(task))
       if (last == no_id || timeline_.end[before] > timeline_.end[last]) last = before;
     return last;
   }
@@ -68,9 +68,9 @@ void TimeParts::add(const TimeParts& other, double times) {
   for (std::size_t axis = 0; axis < axis_count; ++axis) exposed[axis] += times * other.exposed[axis];
 }
 
-std::vector<TimeParts> time_parts(const Dag& dag, const Timeline& timeline) { return time_parts(dag, timeline, Awaited(dag)); }
+std::vector<TimeParts> time_parts(const Dag& dag, const Timeline& timeline) { return time_parts(dag, timeline, awaited_by(dag)); }
 
-std::vector<TimeParts> time_parts(const Dag& dag, const Timeline& timeline, const Awaited& awaited) {
+std::vector<TimeParts> time_parts(const Dag& dag, const Timeline& timeline, const Predecessors& awaited) {
   std::vector<RankAccount> accounts(dag.ranks.size(), RankAccount(dag, timeline, awaited));
   std::vector<Seconds> busy_until(dag.ranks.size(), 0);
   std::vector<TaskId> last_to_end(dag.ranks.size(), no_id);

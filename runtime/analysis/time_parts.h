@@ -8,7 +8,7 @@
 
 namespace tandem {
 
-class Awaited;
+class Predecessors;
 
 inline constexpr std::size_t axis_count = static_cast<std::size_t>(Axis::host) + 1;
 inline constexpr std::size_t phase_count = static_cast<std::size_t>(Phase::optimizer) + 1;
@@ -34,8 +34,8 @@ struct TimeParts {
   Seconds exposed_on(Axis axis) const { return exposed[static_cast<std::size_t>(axis)]; }
 };
 
-/// Returns the parts of each rank of the DAG. `awaited`: the DAG's.
-std::vector<TimeParts> time_parts(const Dag& dag, const Timeline& timeline, const Awaited& awaited);
+/// Returns the parts of each rank of the DAG. `awaited`: see `awaited_by`.
+std::vector<TimeParts> time_parts(const Dag& dag, const Timeline& timeline, const Predecessors& awaited);
 std::vector<TimeParts> time_parts(const Dag& dag, const Timeline& timeline);
 
 /// Returns the mean over all ranks of the world: each lowered rank counts as often as it stands for others.

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/analysis/predecessors.h"
 #include "sim/collective_cost.h"
 #include "sim/host_issue.h"
 #include "studies/step/flows_in_air.h"
@@ -20,24 +21,6 @@ namespace {
 
 /// Of the times between two events that count.
 Seconds shortest_of(const Timeline& timeline) { return 1e-13 * timeline.makespan(); }
-
-/// The tasks that each task waits for, as compressed sparse rows.
-class Predecessors {
- public:
-  explicit Predecessors(const Dag& dag) : begin_(dag.tasks.size() + 1, 0), sources_(dag.graph.targets().size()) {
-    for (const TaskId target : dag.graph.targets()) ++begin_[target + 1];
-    for (std::size_t i = 1; i < begin_.size(); ++i) begin_[i] += begin_[i - 1];
-    std::vector<std::uint32_t> next(begin_.begin(), begin_.end() - 1);
-    for (TaskId id = 0; id < dag.tasks.size(); ++id)
-      for (const TaskId target : dag.graph.successors(id)) sources_[next[target]++] = id;
-  }
-
-  std::span<const TaskId> of(TaskId id) const { return {sources_.data() + begin_[id], sources_.data() + begin_[id + 1]}; }
-
- private:
-  std::vector<std::uint32_t> begin_;
-  std::vector<TaskId> sources_;
-};
 
 class Replay {
  public:

@@ -1,5 +1,6 @@
 #include "studies/step/graph_facts.h"
 
+#include "runtime/analysis/awaited.h"
 #include "sim/bounds.h"
 
 namespace tandem::studies {
@@ -29,7 +30,7 @@ GraphFacts::GraphFacts(const Dag& dag, const Timeline& timeline)
       work(kernel_work(dag, timeline)),
       sent(sent_by_axis(dag, timeline)),
       layers(traffic_by_layer(dag, timeline)),
-      awaited(dag),
+      awaited(awaited_by(dag)),
       memory(dag) {}
 
 }  // namespace tandem::studies

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "runtime/analysis/awaited.h"
 #include "runtime/analysis/memory_origins.h"
+#include "runtime/analysis/predecessors.h"
 #include "runtime/analysis/traffic.h"
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
@@ -30,7 +30,7 @@ struct GraphFacts {
   KernelWork work;
   AxisValues sent{};                 ///< see `sent_by_axis`
   std::vector<LayerTraffic> layers;  ///< see `traffic_by_layer`
-  Awaited awaited;
+  Predecessors awaited;              ///< see `awaited_by`
   MemoryOrigins memory;
 };
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/analysis/awaited.h"
 #include "tests/runtime/edges.h"
 #include "tests/runtime/random_dag.h"
 
@@ -10,6 +11,7 @@ namespace tandem::predecessors_test {
 namespace {
 
 using testing::ElementsAre;
+using testing::ElementsAreArray;
 using testing::IsEmpty;
 using testing::UnorderedElementsAreArray;
 
@@ -47,6 +49,41 @@ TEST(Predecessors, AreTheEdgesTurnedRound) {
 }
 
 TEST(Predecessors, OfAnEmptyDag) { EXPECT_NO_THROW(Predecessors(DagBuilder().finish())); }
+
+TEST(Predecessors, OfThoseAskedForAreTheSameOnes) {
+  for (std::uint32_t seed = 0; seed < 20; ++seed) {
+    const Dag dag = random_dag(seed);
+    const Predecessors all(dag);
+    const auto is_even = [](TaskId id) { return id % 2 == 0; };
+    const auto is_near = [](TaskId before, TaskId after) { return after - before < 4; };
+    const Predecessors some(dag, is_even, is_near);
+    for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+      std::vector<TaskId> expected;
+      for (const TaskId before : all.of(id))
+        if (is_even(before) && is_near(before, id)) expected.push_back(before);
+      EXPECT_THAT(some.of(id), ElementsAreArray(expected));
+    }
+  }
+}
+
+TEST(Predecessors, ThatMayBeExposedCommunicateOrRunOnTheHostOfTheSameRank) {
+  std::size_t found = 0;
+  for (std::uint32_t seed = 0; seed < 20; ++seed) {
+    const Dag dag = random_dag(seed);
+    const Predecessors all(dag), awaited = awaited_by(dag);
+    for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+      std::vector<TaskId> expected;
+      for (const TaskId before : all.of(id)) {
+        const Task task = dag.tasks[before];
+        if (task.rank == dag.tasks[id].rank && (is_communication(task.op) || task.stream == Stream::host))
+          expected.push_back(before);
+      }
+      EXPECT_THAT(awaited.of(id), ElementsAreArray(expected));
+      found += expected.size();
+    }
+  }
+  EXPECT_GT(found, 0);
+}
 
 }  // namespace
 }  // namespace tandem::predecessors_test
