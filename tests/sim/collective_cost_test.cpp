@@ -4,6 +4,8 @@
 
 #include <stdexcept>
 
+#include "tests/runtime/small_dag.h"
+
 namespace tandem::sim::collective_cost_test {
 namespace {
 
@@ -99,6 +101,22 @@ TEST(UncontendedTime, TheTightestLinkDecides) {
   EXPECT_DOUBLE_EQ(uncontended_time({.latency = 1e-6}, layout, links), 1e-6);
   const CollectiveCost limited{.latency = 1e-6, .bytes_per_channel = 1'000'000, .rate_limit = 1e8};
   EXPECT_DOUBLE_EQ(uncontended_time(limited, layout, links), 1e-6 + 1e-2);
+}
+
+TEST(CollectiveCosts, OfOneCommunicatorAreThoseOfTheirSizesHoweverManyDiffer) {
+  SmallDag small;
+  const CommunicatorId both = small.communicator(2, {.intra_latency = nvlink, .paths = {{.crossings = {{small.link(1e9), 1}}}}});
+  const RankIndex rank = small.rank();
+  constexpr std::uint32_t sizes = 7;
+  for (std::int64_t size = 1; size <= sizes; ++size) small.all_reduce(rank, both, 1'000'000 * size);
+  const Dag dag = small.finish();
+  CollectiveCosts costs(dag);
+  for (std::uint32_t i = 0; i < 40; ++i) {
+    const std::uint32_t other = i * i % sizes;  // 0, 1, 4, 2, 2, 4, 1: some soon again, some late
+    EXPECT_EQ(costs.of(dag.tasks[i % sizes]).bytes_per_channel, Bytes{1'000'000} * (i % sizes + 1));
+    EXPECT_EQ(&costs.of(dag.tasks[other]), &costs.of(dag.tasks[other]));
+    EXPECT_EQ(costs.of(dag.tasks[other]).bytes_per_channel, Bytes{1'000'000} * (other + 1));
+  }
 }
 
 }  // namespace
