@@ -28,11 +28,11 @@ scenario:
 skip_invalid: true
 grid: {parallelism.dp: [1, 2, 4, 8, 3], training.micro_batch: [1, 2], cluster.gpu.memory_GiB: [0.01, 80]}
 YAML
-# Each point takes a second or so.
+# Each point takes seconds, so that a node can die meanwhile.
 cat >slow.yaml <<YAML
-scenario: $sources/scenarios/llama3-405b-16k.yaml
+scenario: $sources/scenarios/llama3-405b-16k-128k.yaml
 set: {cluster.gpus: ~}
-grid: {parallelism.dp: [1, 2], training.global_batch: [64, 96, 128, 160]}
+grid: {parallelism.dp: [1, 2], training.global_batch: [32, 64, 96, 128]}
 YAML
 
 points() { python3 "$sources/tests/slurm/same_points.py" "$1"; }
