@@ -227,18 +227,17 @@ double CollectiveCosts::pace_of(const Task& task) const {
 
 const CollectiveCost& CollectiveCosts::of(const Task& task) {
   const Group& group = dag_->groups[task.group];
-  const std::uint32_t device = dag_->ranks[task.rank].device;
+  const Alike alike{group.communicator, task.op, dag_->ranks[task.rank].device, group.bytes};
   auto& recent = recent_[group.communicator];
   for (const Recent& last : recent)
-    if (last.cost != nullptr && last.op == task.op && last.device == device && last.bytes == group.bytes) return *last.cost;
+    if (last.cost != nullptr && last.alike == alike) return *last.cost;
   std::shift_right(recent.begin(), recent.end(), 1);
-  recent.front() = {task.op, device, group.bytes, &found(task)};
+  recent.front() = {alike, &found(alike, task)};
   return *recent.front().cost;
 }
 
-const CollectiveCost& CollectiveCosts::found(const Task& task) {
-  const Group& group = dag_->groups[task.group];
-  const auto [found, is_new] = known_.try_emplace({group.communicator, task.op, dag_->ranks[task.rank].device, group.bytes});
+const CollectiveCost& CollectiveCosts::found(const Alike& alike, const Task& task) {
+  const auto [found, is_new] = known_.try_emplace(alike);
   if (is_new) found->second = computed(task);
   return found->second;
 }

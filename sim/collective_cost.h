@@ -87,16 +87,14 @@ class CollectiveCosts {
     std::size_t operator()(const Alike& alike) const;
   };
   std::unordered_map<Alike, CollectiveCost, HashOfAlike> known_;
-  /// What was asked for last of a communicator, the latest first: most have collectives of few sizes.
+  /// Those of a communicator that were looked for last, the latest first: most have collectives of few sizes.
   struct Recent {
-    OpKind op;
-    std::uint32_t device;
-    Bytes bytes;
+    Alike alike;
     const CollectiveCost* cost = nullptr;
   };
   std::vector<std::array<Recent, 4>> recent_;  ///< by communicator
 
-  const CollectiveCost& found(const Task& task);
+  const CollectiveCost& found(const Alike& alike, const Task& task);
   CollectiveCost computed(const Task& task) const;
   bool are_alike(const Task& task) const;
 };
