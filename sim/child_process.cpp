@@ -72,19 +72,21 @@ SharedCounter::SharedCounter() : value_(new (map_shared(sizeof(Value))) Value(0)
 
 SharedCounter::~SharedCounter() { munmap(value_, sizeof(Value)); }
 
-ChildProcess::ChildProcess(const std::function<void()>& work) : sentence_(std::make_unique<SharedSentence>()) {
+ChildProcess::ChildProcess(const std::function<void()>& work, std::optional<Bytes> memory)
+    : sentence_(std::make_unique<SharedSentence>()) {
   const pid_t parent = getpid();
   std::fflush(nullptr);  // or the child, when it flushes, would write what waits in the buffers a second time
   end_kept_threads();
   child_ = fork();
   if (child_ < 0) throw std::system_error(errno, std::generic_category(), "cannot start a simulation process");
-  if (child_ == 0) be_the_child(parent, work);
+  if (child_ == 0) be_the_child(parent, work, memory);
 }
 
-void ChildProcess::be_the_child(pid_t parent, const std::function<void()>& work) {
+void ChildProcess::be_the_child(pid_t parent, const std::function<void()>& work, std::optional<Bytes> memory) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(exit_with_sentence);  // it died before the line above
   try {
+    if (memory) limit_memory(*memory);
     enforce_memory_limit();
     work();
     _exit(0);

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -53,18 +54,18 @@ class SharedCounter {
   SharedCounter(const SharedCounter&) = delete;
   SharedCounter& operator=(const SharedCounter&) = delete;
 
-  Value& value() { return *value_; }
+  Value& value() const { return *value_; }
 
  private:
   Value* value_;
 };
 
 /// Runs `work` in a forked child. Only shared memory made before comes back. The child ends without the parent's exit handlers,
-/// and dies with the calling thread, or with this object if nobody waits for it. It may take as much memory as memory_limit.h
-/// says.
+/// and dies with the calling thread, or with this object if nobody waits for it. It may take so much memory: where nobody says
+/// how much, what memory_limit.h says.
 class ChildProcess {
  public:
-  explicit ChildProcess(const std::function<void()>& work);
+  explicit ChildProcess(const std::function<void()>& work, std::optional<Bytes> memory = {});
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
@@ -88,7 +89,7 @@ class ChildProcess {
   std::unique_ptr<SharedSentence> sentence_;  ///< that the child died with
   pid_t child_ = 0;                           ///< 0: ended
 
-  [[noreturn]] void be_the_child(pid_t parent, const std::function<void()>& work);
+  [[noreturn]] void be_the_child(pid_t parent, const std::function<void()>& work, std::optional<Bytes> memory);
 };
 
 /// Does `work` with the numbers from 0 on, `jobs` at a time, each in a child of its own. `ended` is told in the parent, in their

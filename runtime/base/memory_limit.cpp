@@ -55,6 +55,14 @@ std::string path_of_group(const std::string& groups, const std::string& controll
   return {};
 }
 
+/// Whether a group's limit is one: version 2 says "max" where it is none, version 1 a number beyond any machine's memory.
+bool is_limit(const std::string& max) {
+  constexpr Bytes beyond_any_machine = Bytes{1} << 60;
+  std::istringstream text(max);
+  Bytes limit = 0;
+  return (text >> limit) && limit < beyond_any_machine;
+}
+
 /// The least that any of the groups around this process leaves; a container sees its own group as the root.
 Bytes left_in_groups() {
   const std::string groups = contents_of("/proc/self/cgroup");
@@ -63,9 +71,8 @@ Bytes left_in_groups() {
     for (;;) {
       std::string folder = root;
       folder += path;
-      const Bytes left =
-          left_in_group(contents_of(folder + "/" + max), contents_of(folder + "/" + current), contents_of(folder + "/" + stat));
-      if (left >= 0) least = std::min(least, left);
+      if (const std::string limit = contents_of(folder + "/" + max); is_limit(limit))
+        least = std::min(least, left_in_group(limit, contents_of(folder + "/" + current), contents_of(folder + "/" + stat)));
       if (path.empty() || path == "/") return least;
       path.erase(path.rfind('/'));
     }

@@ -1,6 +1,8 @@
 #include "scenarios/reading/presets.h"
 
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -68,12 +70,20 @@ void resolve_pod(YamlNode& gpu, const std::string& folder) {
 /// Takes `as` out and fills in what it names, through at most `links` more of them.
 void fill_in_as(YamlNode& fields, PresetKind kind, const std::string& folder, int links);
 
+/// Parses each once: a study asks for the same ones at every point.
 std::optional<YamlNode> shipped_preset(PresetKind kind, const std::string& name, int links) {
+  static std::mutex mutex;
+  static std::map<const EmbeddedFile*, YamlNode> parsed;
   const EmbeddedFile* file = find_embedded(names_of(kind).folder, name);
   if (file == nullptr) return {};
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto known = parsed.find(file); known != parsed.end()) return known->second;
+  }
   YamlNode fields = tidied(parse_yaml(std::string(file->text), std::string(file->path)), kind);
   fill_in_as(fields, kind, "", links);
-  return fields;
+  const std::lock_guard lock(mutex);
+  return parsed.emplace(file, std::move(fields)).first->second;
 }
 
 YamlNode preset_from_file(PresetKind kind, const YamlNode& name, const std::string& folder, int links) {

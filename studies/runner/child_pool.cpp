@@ -14,21 +14,31 @@ void ChildPool::expect(std::size_t steps) { most_ = std::clamp<std::size_t>(step
 
 void ChildPool::start(std::size_t index, const StepJob& job, const ChildSignals& signals) {
   sim::open_simgrid();  // once, for all children
-  children_.emplace_back(index, job, share_of(most_, memory_), signals);
+  if (idle_.empty()) idle_.emplace_back(share_of(most_, memory_), signals);
+  idle_.front().index = index;
+  idle_.front().server.start(job.text);
+  busy_.splice(busy_.end(), idle_, idle_.begin());
 }
 
 std::vector<EndedStep> ChildPool::wait(const ChildSignals& signals) {
   constexpr Seconds between_updates = 0.1;
-  signals.wait_for_child(between_updates);
+  return wait(signals, between_updates);
+}
+
+std::vector<EndedStep> ChildPool::wait(const ChildSignals& signals, Seconds patience) {
+  signals.wait_for_child(patience);
   std::vector<EndedStep> ended;
-  for (auto child = children_.begin(); child != children_.end();) {
-    if (!child->process.has_ended()) {
-      ++child;
-      continue;
+  for (auto slot = busy_.begin(); slot != busy_.end();) {
+    const auto next = std::next(slot);
+    if (slot->server.has_ended()) {
+      StepServer::End end = slot->server.end();
+      ended.push_back({slot->index, std::move(end.outcome), std::move(end.json)});
+      if (slot->server.goes_on())
+        idle_.splice(idle_.begin(), busy_, slot);
+      else
+        busy_.erase(slot);
     }
-    StepProcess::End end = child->process.end();
-    ended.push_back({child->index, std::move(end.outcome), std::move(end.json)});
-    child = children_.erase(child);
+    slot = next;
   }
   return ended;
 }

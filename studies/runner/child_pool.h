@@ -3,35 +3,37 @@
 #include <list>
 
 #include "studies/runner/step_pool.h"
-#include "studies/runner/step_process.h"
+#include "studies/runner/step_server.h"
 
 namespace tandem::studies {
 
-/// Simulates each step in a forked child of this process: one that crashes or is killed is a failure and takes nothing else with
-/// it, and all children die with the pool and with its process, however that ends. They share the memory that this process may
-/// take (memory_limit.h) and the processors in equal parts.
+/// Simulates each step in a process of its own on this machine: one that crashes or is killed is a failure and takes nothing else
+/// with it, and all of them die with the pool and with its process, however that ends. They share the memory that this process
+/// may take (memory_limit.h) and the processors in equal parts.
 class ChildPool final : public StepPool {
  public:
-  /// Holds so many children at once, at least one.
+  /// Holds so many steps at once, at least one.
   explicit ChildPool(std::size_t most);
 
   void expect(std::size_t steps) override;
   std::size_t capacity() const override { return most_; }
-  std::size_t running() const override { return children_.size(); }
+  std::size_t running() const override { return busy_.size(); }
+  /// Throws std::system_error where no process can be had.
   void start(std::size_t index, const StepJob& job, const ChildSignals& signals) override;
   std::vector<EndedStep> wait(const ChildSignals& signals) override;
+  /// The same, not longer than `patience`.
+  std::vector<EndedStep> wait(const ChildSignals& signals, Seconds patience);
 
  private:
-  struct Child {
-    std::size_t index;
-    StepProcess process;
-    Child(std::size_t at, const StepJob& job, const ProcessShare& share, const ChildSignals& signals)
-        : index(at), process(std::get<Scenario>(job.scenario), job.text, share, signals) {}
+  struct Slot {
+    std::size_t index;  ///< of the step that is simulated
+    StepServer server;
+    Slot(const ProcessShare& share, const ChildSignals& signals) : index(0), server(share, signals) {}
   };
 
   std::size_t most_;
   Bytes memory_;  ///< of all
-  std::list<Child> children_;
+  std::list<Slot> busy_, idle_;
 };
 
 }  // namespace tandem::studies

@@ -21,14 +21,17 @@ struct StepJob {
   std::vector<NamedCell> values = {};  ///< of the fields that vary in the study
 };
 
-/// Makes the job of a complete document and validates the scenario, `default_name` standing in where the document has no name.
-/// Where the scenario is refused, the job holds the refusal.
-StepJob job_of(const YamlNode& document, const std::string& default_name);
+/// Makes the job of a complete document, which gets the default name where it has none, and validates the scenario. Where the
+/// scenario is refused, the job holds the refusal.
+StepJob job_of(YamlNode document, const std::string& default_name);
+
+/// Returns the time of day in UTC as ISO 8601, to the second.
+std::string utc_now();
 
 /// What became of a job.
 struct StepOutcome {
   std::variant<StepFailure, StepResult> step;
-  std::string started = {};  ///< UTC, ISO 8601
+  std::string started = {};  ///< by utc_now
   Seconds seconds = 0;       ///< that the job's process took
   bool from_cache = false;
 

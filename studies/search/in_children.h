@@ -10,7 +10,7 @@
 
 #include "runtime/base/parallel.h"
 #include "sim/child_process.h"
-#include "studies/runner/step_process.h"
+#include "studies/runner/process_share.h"
 
 namespace tandem::studies {
 

@@ -17,7 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/memory_limit.h"
 #include "runtime/base/stopwatch.h"
 #include "sim/fluid_network.h"
 #include "studies/runner/step_failure.h"
@@ -60,8 +59,6 @@ void work_on(const JobKind& kind, int given, const JobLimits& limits, const JobS
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   const int stream = keep_only(given);
   try {
-    limit_memory(limits.memory);
-    enforce_memory_limit();
     wall_in(site.folder);
     const std::optional<std::string> body = read_all(stream, limits.input);
     if (!body) throw InputError({"the request", 0, 0}, fmt::format("it is longer than {} bytes", limits.input));
@@ -94,7 +91,7 @@ struct Foreman::RunningJob {
       : kind(job_kinds()[job.kind]),
         stream(std::move(job.stream)),
         limit(kind.is_long ? limits.time_of_long : limits.time),
-        child([&] { work_on(kind, stream.get(), limits, site); }) {}
+        child([&] { work_on(kind, stream.get(), limits, site); }, limits.memory) {}
 
   bool is_wanted() const {
     pollfd other_end{stream.get(), 0, 0};

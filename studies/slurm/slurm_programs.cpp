@@ -14,7 +14,7 @@
 
 #include "runtime/base/input_error.h"
 #include "runtime/base/nearest.h"
-#include "studies/runner/step_process.h"
+#include "studies/runner/memory_file.h"
 
 namespace tandem::studies {
 namespace {

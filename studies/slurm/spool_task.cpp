@@ -1,18 +1,15 @@
 #include "studies/slurm/spool_task.h"
 
-#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
-#include <list>
+#include <map>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
 
-#include "runtime/base/memory_limit.h"
-#include "scenarios/reading/load.h"
+#include "studies/runner/child_pool.h"
 #include "studies/runner/scenario_hash.h"
-#include "studies/runner/step_process.h"
 #include "studies/slurm/outcome_file.h"
 #include "studies/slurm/spool.h"
 
@@ -55,41 +52,32 @@ class Coordinator {
 class SpoolTask {
  public:
   SpoolTask(const std::string& folder, std::string task, std::size_t at_once)
-      : spool_(folder), task_(std::move(task)), at_once_(std::max<std::size_t>(1, at_once)), coordinator_(spool_) {}
+      : spool_(folder), task_(std::move(task)), children_(at_once), coordinator_(spool_) {}
 
   void run() {
     try {
       for (;;) {
-        while (running_.size() < at_once_ && begin()) {
+        while (running_.size() < children_.capacity() && begin()) {
         }
         if (running_.empty() && (!spool_.is_there() || !coordinator_.is_there())) return;
         // A search's next steps come within seconds, if any do; later, many tasks look into one folder.
         idle_ = running_.empty() ? idle_ + 1 : 0;
         constexpr int soon = 10;
-        signals_.wait_for_child(idle_ > soon ? between_looks_of_the_idle : between_looks);
-        collect();
+        collect(idle_ > soon ? between_looks_of_the_idle : between_looks);
       }
     } catch (const Interrupted&) {
-      for (const Running& step : running_) spool_.give_back({step.hash, task_});
+      for (const auto& [number, hash] : running_) spool_.give_back({hash, task_});
     }
   }
 
  private:
-  struct Running {
-    std::string hash;
-    StepProcess process;
-    Running(std::string of, const Scenario& scenario, const std::string& text, const ProcessShare& share,
-            const ChildSignals& signals)
-        : hash(std::move(of)), process(scenario, text, share, signals) {}
-  };
-
   Spool spool_;
   std::string task_;
-  std::size_t at_once_;
-  Bytes memory_ = memory_limit();  ///< of all
+  ChildPool children_;
   Coordinator coordinator_;
   ChildSignals signals_;
-  std::list<Running> running_;
+  std::map<std::size_t, std::string> running_;  ///< hashes of steps
+  std::size_t begun_ = 0;
   int idle_ = 0;  ///< how many looks ago there was something to do
 
   /// Returns whether there was a step to take.
@@ -99,8 +87,8 @@ class SpoolTask {
     try {
       if (hash_of_scenario(step->scenario) != step->hash)
         throw std::runtime_error("the task's tandem is another version than the one that waits for it");
-      const Scenario scenario = parse_scenario(step->scenario, step->hash, {});
-      running_.emplace_back(step->hash, scenario, step->scenario, share_of(at_once_, memory_), signals_);
+      children_.start(begun_, {.scenario = {}, .text = step->scenario}, signals_);
+      running_.emplace(begun_++, step->hash);
     } catch (const std::exception& error) {
       StepWithText ended{.outcome = {.step = StepFailure{{.sentence = error.what()}}, .started = utc_now()}, .json = ""};
       spool_.finish({step->hash, task_}, to_outcome_file(ended));
@@ -108,15 +96,10 @@ class SpoolTask {
     return true;
   }
 
-  void collect() {
-    for (auto step = running_.begin(); step != running_.end();) {
-      if (!step->process.has_ended()) {
-        ++step;
-        continue;
-      }
-      StepProcess::End end = step->process.end();
-      spool_.finish({step->hash, task_}, to_outcome_file({std::move(end.outcome), std::move(end.json)}));
-      step = running_.erase(step);
+  void collect(Seconds patience) {
+    for (EndedStep& step : children_.wait(signals_, patience)) {
+      spool_.finish({running_.extract(step.index).mapped(), task_},
+                    to_outcome_file({std::move(step.outcome), std::move(step.json)}));
     }
   }
 };

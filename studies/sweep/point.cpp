@@ -34,7 +34,6 @@ StepJob job_of_point(const Study& study, std::size_t index) {
   try {
     for (const Assignment& assignment : study.assignments(index)) apply_override(document, assignment);
     resolve_presets(document, study.folder);
-    give_name(document, study.scenario_name);
     job = job_of(document, study.scenario_name);
   } catch (const InputError& error) {
     job.scenario = refusal(error);

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/memory_limit.h"
+
 namespace tandem::sim::child_process_test {
 namespace {
 
@@ -46,6 +48,18 @@ TEST(RunInChild, WhatWaitsToBeWrittenIsWrittenOnce) {
   EXPECT_EQ(std::ftell(file), 4);
   EXPECT_EQ(lseek(fileno(file), 0, SEEK_END), 4);
   std::fclose(file);
+}
+
+TEST(ChildProcess, TakesAsMuchMemoryAsItIsToldAndSoDoItsChildren) {
+  constexpr Bytes told = 1'000'000'000;
+  const auto check = [] {
+    if (memory_limit() != told) throw std::logic_error("it may take something else");
+  };
+  const auto check_both = [&] {
+    check();
+    run_in_child(check);
+  };
+  EXPECT_NO_THROW(ChildProcess(check_both, told).wait());
 }
 
 TEST(ChildProcess, SeveralRunAtATimeAndEachIsWaitedFor) {

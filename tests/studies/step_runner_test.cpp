@@ -18,8 +18,10 @@
 #include "runtime/base/parallel.h"
 #include "scenarios/reading/document.h"
 #include "sim/child_process.h"
+#include "studies/runner/process_share.h"
 #include "studies/runner/scenario_hash.h"
 #include "studies/runner/step_process.h"
+#include "studies/runner/step_server.h"
 #include "studies/step/simulated_step.h"
 #include "tests/runtime/temporary_folder.h"
 
@@ -106,11 +108,6 @@ TEST(StepRunner, ProcessesShareMemoryAndProcessors) {
     EXPECT_GE(share.threads, 1U);
     EXPECT_LE(share.threads * processes, std::max(processors, processes));
     EXPECT_LE(share.threads, most_threads());
-    run_in_child([&] {
-      keep_to(share);
-      if (most_threads() != share.threads || tandem::memory_limit() != share.memory)
-        throw std::logic_error("keeps to something else");
-    });
   }
   EXPECT_EQ(share_of(1, 1).threads, most_threads());
 }
@@ -216,7 +213,7 @@ TEST(StepRunner, ARefusedScenarioIsAFailureWithItsPlace) {
   const TemporaryFolder folder;
   ResultsDatabase cache(folder / "cache.sqlite");
   const std::vector<StepJob> jobs = {tiny_job(),
-                                     job_of(parse_document(tiny + "faults: {jitter: {kernel: -1}}\n", "bad.yaml", {}), "")};
+                                     job_of(parse_document(tiny + "faults: {jitter: {kernel: -1}}\n", "bad.yaml", {}), "bad")};
   const std::vector<StepOutcome> outcomes = StepRunner(2, &cache).run(jobs);
   EXPECT_NE(outcomes[0].result(), nullptr);
   const StepFailure* failure = outcomes[1].failure();
@@ -347,12 +344,37 @@ TEST(StepRunner, TakesUpWhatAnOlderVersionStored) {
 }
 
 TEST(StepRunner, AResultLargerThanAPipeComesBack) {
-  StepJob job = tiny_job();
-  const std::string name(1'000'000, 'x');
-  std::get<Scenario>(job.scenario).name = name;
-  const std::vector<StepOutcome> outcomes = StepRunner(1).run({job});
-  ASSERT_NE(outcomes[0].result(), nullptr);
-  EXPECT_EQ(outcomes[0].result()->scenario, name);
+  constexpr std::size_t pipe = 65'536;
+  const StepJob job = tiny_job({"model.layers=1000"});
+  const std::string expected = text_of(simulate_in_full(std::get<Scenario>(job.scenario), true, {.fold_time = true}).result);
+  EXPECT_GT(expected.size(), pipe);
+  EXPECT_EQ(texts_of(StepRunner(1).run({job})), std::vector{expected});
+}
+
+TEST(StepRunner, AStepIsCalledWhatItsDocumentWouldBe) {
+  const StepJob job = job_of(parse_document(tiny, "tiny.yaml", {}), "by default");
+  EXPECT_EQ(StepRunner(1).run({job})[0].result()->scenario, "by default");
+  EXPECT_EQ(job.text, job_of(parse_document(tiny, "tiny.yaml", {"name=by default"}), "else").text);
+}
+
+// One process after the other simulates what a server is given, whatever became of the one before.
+TEST(StepServer, TakesAStepAfterOneThatFailed) {
+  const ChildSignals signals;
+  StepServer server(share_of(1, memory_limit()), signals);
+  const std::string fine = tiny_job().text;
+  for (const bool fails : {false, true, false}) {
+    server.start(fails ? "model: {" : fine);
+    while (!server.has_ended()) signals.wait_for_child(1);
+    const StepServer::End end = server.end();
+    EXPECT_EQ(end.outcome.failure() != nullptr, fails);
+    EXPECT_EQ(end.json.empty(), fails);
+    EXPECT_TRUE(server.goes_on());
+  }
+  for (const pid_t process : children()) ::kill(process, SIGKILL);
+  server.start(fine);
+  while (!server.has_ended()) signals.wait_for_child(1);
+  EXPECT_THAT(server.end().outcome.failure()->text(), StartsWith("its process was killed by signal 9"));
+  EXPECT_FALSE(server.goes_on());
 }
 
 TEST(StepRunner, WarningsNameThePlaceInTheStoredText) {

@@ -1,0 +1,155 @@
+#include "studies/runner/step_server.h"
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "runtime/base/freed_memory.h"
+#include "runtime/base/large_pages.h"
+#include "runtime/base/parallel.h"
+#include "scenarios/reading/load.h"
+#include "studies/step/simulated_step.h"
+
+namespace tandem::studies {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// What a stored result's warnings call the text beside it, whose lines and columns they name. Results have been made from their
+/// text on standard input, and the same scenario keeps the same result.
+constexpr const char* stored_text = "/proc/self/fd/0";
+
+/// A path in a sentence need not be UTF-8.
+std::string text_of(const Failure& failure) {
+  return to_json_object(failure).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+[[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
+
+/// Keeps what a simulation prints from getting between the lines of whoever asked for the simulation.
+void silence() {
+  const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (nowhere < 0) fail("cannot open /dev/null");
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nowhere, stream);
+}
+
+/// Returns what `tandem simulate --allow-oom --json` writes of the scenario: a step that does not fit is a result like any other.
+std::string simulated(const std::string& text) {
+  const Scenario scenario = parse_scenario(text, stored_text, {});
+  return to_json(simulate_in_full(scenario, true, {.fold_time = true, .fold_mirrors = true, .ends_process = true}).result);
+}
+
+std::string death_of(int status) {
+  if (!WIFSIGNALED(status)) return "its process ended with exit code " + std::to_string(WEXITSTATUS(status));
+  const int signal = WTERMSIG(status);
+  std::string text = "its process was killed by signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")";
+  if (signal == SIGKILL) text += ", most likely because the machine ran out of memory";
+  return text;
+}
+
+/// Returns why a process failed; empty where it did not.
+std::string why_it_failed(const sim::ChildProcess::End& end) {
+  if (WIFEXITED(end.status) && WEXITSTATUS(end.status) == static_cast<int>(ExitCode::done)) return {};
+  return end.sentence.empty() ? death_of(end.status) : end.sentence;
+}
+
+}  // namespace
+
+StepServer::Bell::Bell() : descriptor_(::eventfd(0, EFD_CLOEXEC)) {
+  if (descriptor_ < 0) fail("cannot start a simulation process");
+}
+
+StepServer::Bell::~Bell() { ::close(descriptor_); }
+
+void StepServer::Bell::ring() const {
+  if (::eventfd_write(descriptor_, 1) != 0) fail("cannot start a simulation");
+}
+
+void StepServer::Bell::wait() const {
+  eventfd_t rung = 0;
+  while (::eventfd_read(descriptor_, &rung) != 0)
+    if (errno != EINTR) fail("cannot wait for a simulation to do");
+}
+
+StepServer::StepServer(const ProcessShare& share, const ChildSignals& signals)
+    : server_(
+          [&] {
+            ::setpgid(0, 0);  // an interrupt from the terminal is the parent's to handle
+            signals.undo_in_child();
+            silence();
+            limit_threads(share.threads);
+            give_back_freed_memory();
+            prefer_large_pages_for_heap(small_pieces_of_most_steps);
+            serve();
+          },
+          share.memory) {}
+
+void StepServer::serve() {
+  for (;;) {
+    bell_.wait();
+    simulate_in_child();
+    ++ended_.value();
+    ::kill(::getppid(), SIGCHLD);  // as if this had been its own child
+  }
+}
+
+void StepServer::simulate_in_child() {
+  sim::ChildProcess child([&] {
+    try {
+      output_.write(simulated(scenario_.read()));
+    } catch (...) {
+      output_.write(text_of(failure_of_exception()));
+    }
+  });
+  if (const std::string why = why_it_failed(child.join()); !why.empty()) {
+    output_.clear();
+    output_.write(text_of({.sentence = why}));
+  }
+}
+
+void StepServer::start(const std::string& scenario) {
+  started_ = utc_now();
+  stopwatch_ = {};
+  output_.clear();
+  scenario_.clear();
+  scenario_.write(scenario);
+  ++given_;
+  bell_.ring();
+}
+
+bool StepServer::has_ended() const { return ended_.value() == given_ || server_.has_ended(); }
+
+StepServer::End StepServer::end() {
+  End end;
+  end.outcome.started = started_;
+  end.outcome.seconds = stopwatch_.elapsed();
+  if (ended_.value() != given_) {
+    goes_on_ = false;
+    end.outcome.step = StepFailure{{.sentence = why_it_failed(server_.join())}};
+    return end;
+  }
+  std::string text = output_.read();
+  const Json json = Json::parse(text, nullptr, false);
+  try {
+    if (json.is_object() && json.contains("failure")) {
+      end.outcome.step = StepFailure{failure_from_json(json)};
+    } else {
+      end.outcome.step = step_result_from_json(json, "its process");
+      end.json = std::move(text);
+    }
+  } catch (const InputError& error) {  // a child that ended well but early, or a result that cannot be
+    end.outcome.step = StepFailure{{.sentence = error.what()}};
+  }
+  return end;
+}
+
+}  // namespace tandem::studies
