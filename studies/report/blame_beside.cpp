@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "runtime/base/freed_memory.h"
+#include "runtime/base/large_pages.h"
 #include "sim/child_process.h"
 #include "studies/step/faster_step.h"
 
@@ -22,6 +24,7 @@ class BlameBeside::Work {
  public:
   Work(const Scenario& scenario, const FreshStep& step)
       : found_(effort_.most), child_([&] {
+          prefer_large_pages_for_heap(small_pieces_of_most_steps);
           const std::vector<sim::Blame> all = blame_of(scenario, step, effort_);
           std::ranges::copy(all, found_.values().begin());
           count_.value() = all.size();
@@ -45,6 +48,7 @@ BlameBeside::~BlameBeside() = default;
 
 void BlameBeside::begin(const Scenario& scenario, const FreshStep& step) {
   work_.reset();
+  give_back_freed_memory();  // which would be copied, page by page, where either process has it again
   work_ = std::make_unique<Work>(scenario, step);
 }
 
