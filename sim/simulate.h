@@ -42,7 +42,7 @@ SimulationRun simulate(const Dag& dag, Collectives collectives = Collectives::fl
 /// `ended`, where it is given, counts the tasks that have ended.
 SimulationRun simulate_here(const Dag& dag, Collectives collectives = Collectives::fluid, EndedTasks* ended = nullptr);
 
-/// Returns how long the DAG takes with each of `speedups`; `jobs` are simulated at a time, each in a child of its own.
+/// Returns how long the DAG takes with each of `speedups`. Children simulate a few of them each, `jobs` children at a time.
 std::vector<Seconds> makespans(const Dag& dag, std::span<const Speedup> speedups, std::size_t jobs,
                                Collectives collectives = Collectives::fluid);
 
