@@ -16,7 +16,7 @@ void ChildPool::start(std::size_t index, const StepJob& job, const ChildSignals&
   sim::open_simgrid();  // once, for all children
   if (idle_.empty()) idle_.emplace_back(share_of(most_, memory_), signals);
   idle_.front().index = index;
-  idle_.front().server.start(job.text);
+  idle_.front().server.start(job);
   busy_.splice(busy_.end(), idle_, idle_.begin());
 }
 

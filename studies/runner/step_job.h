@@ -4,6 +4,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/dag/site.h"
 #include "scenarios/reading/yaml_tree.h"
 #include "scenarios/spec/scenario.h"
 #include "studies/runner/flat_json.h"
@@ -16,6 +17,7 @@ namespace tandem::studies {
 struct StepJob {
   std::variant<StepFailure, Scenario> scenario;  ///< validated, or why it was refused
   std::string text;                              ///< the complete scenario in YAML, which is hashed and stored
+  Site site = {};                                ///< where its GPUs stand, if that is no part of the text
   std::string study = {};
   std::size_t point = 0;               ///< index in the study
   std::vector<NamedCell> values = {};  ///< of the fields that vary in the study

@@ -17,7 +17,9 @@
 #include "runtime/base/large_pages.h"
 #include "runtime/base/parallel.h"
 #include "scenarios/reading/load.h"
+#include "studies/step/json_value.h"
 #include "studies/step/simulated_step.h"
+#include "studies/step/site_json.h"
 
 namespace tandem::studies {
 namespace {
@@ -29,9 +31,8 @@ using Json = nlohmann::ordered_json;
 constexpr const char* stored_text = "/proc/self/fd/0";
 
 /// A path in a sentence need not be UTF-8.
-std::string text_of(const Failure& failure) {
-  return to_json_object(failure).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string text_of(const Failure& failure) { return text_of(to_json_object(failure)); }
 
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
@@ -42,9 +43,20 @@ void silence() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nowhere, stream);
 }
 
+/// What a server is asked: a line with the site, or without one where it is part of the text, and the text as it is.
+std::string asked_of(const StepJob& job) { return (job.site.known() ? text_of(to_json_object(job.site)) : "") + '\n' + job.text; }
+
+Scenario asked_scenario(const std::string& asked) {
+  const std::size_t line = asked.find('\n');
+  Scenario scenario = parse_scenario(asked.substr(line + 1), stored_text, {});
+  if (line == 0) return scenario;
+  const Json site = Json::parse(asked.substr(0, line));
+  scenario.cluster.gpu.site = site_from_json(JsonValue(site, stored_text, "a site"));
+  return scenario;
+}
+
 /// Returns what `tandem simulate --allow-oom --json` writes of the scenario: a step that does not fit is a result like any other.
-std::string simulated(const std::string& text) {
-  const Scenario scenario = parse_scenario(text, stored_text, {});
+std::string simulated(const Scenario& scenario) {
   return to_json(simulate_in_full(scenario, true, {.fold_time = true, .fold_mirrors = true, .ends_process = true}).result);
 }
 
@@ -105,23 +117,23 @@ void StepServer::serve() {
 void StepServer::simulate_in_child() {
   sim::ChildProcess child([&] {
     try {
-      output_.write(simulated(scenario_.read()));
+      output_.write(simulated(asked_scenario(asked_.read())));
     } catch (...) {
       output_.write(text_of(failure_of_exception()));
     }
   });
   if (const std::string why = why_it_failed(child.join()); !why.empty()) {
     output_.clear();
-    output_.write(text_of({.sentence = why}));
+    output_.write(text_of(Failure{.sentence = why}));
   }
 }
 
-void StepServer::start(const std::string& scenario) {
+void StepServer::start(const StepJob& job) {
   started_ = utc_now();
   stopwatch_ = {};
   output_.clear();
-  scenario_.clear();
-  scenario_.write(scenario);
+  asked_.clear();
+  asked_.write(asked_of(job));
   ++given_;
   bell_.ring();
 }

@@ -22,8 +22,8 @@ class StepServer {
   /// Starts the process. Its children keep to the share. Throws std::system_error where no process can be had.
   StepServer(const ProcessShare& share, const ChildSignals& signals);
 
-  /// Has a scenario simulated, which is validated and written in YAML. To be called when the one before has ended.
-  void start(const std::string& scenario);
+  /// Has the job's text simulated, at its site, which is a validated scenario. To be called when the one before has ended.
+  void start(const StepJob& job);
   /// Tells whether it has ended, which ChildSignals::wait_for_child waits for.
   bool has_ended() const;
 
@@ -58,7 +58,7 @@ class StepServer {
   bool goes_on_ = true;
   sim::SharedCounter ended_;
   Bell bell_;
-  MemoryFile scenario_, output_;
+  MemoryFile asked_, output_;
   sim::ChildProcess server_;  ///< the last, so that it ends before what it uses
 
   [[noreturn]] void serve();

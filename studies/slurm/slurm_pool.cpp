@@ -84,6 +84,7 @@ SlurmPool::~SlurmPool() {
 void SlurmPool::expect(std::size_t steps) { expected_ = steps; }
 
 void SlurmPool::start(std::size_t index, const StepJob& job, const ChildSignals& /*signals*/) {
+  if (job.site.known()) throw std::logic_error("a task of Slurm is told a scenario's text and nothing else");
   const std::string hash = hash_of_scenario(job.text);
   std::vector<std::size_t>& indices = waiting_[hash];
   indices.push_back(index);

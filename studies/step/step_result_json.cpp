@@ -8,6 +8,7 @@
 #include "runtime/base/text_file.h"
 #include "scenarios/spec/names.h"
 #include "studies/step/json_value.h"
+#include "studies/step/site_json.h"
 #include "studies/step/step_interval.h"
 #include "studies/step/step_result.h"
 
@@ -74,17 +75,6 @@ Json layers_json(const std::vector<LayerTraffic>& traffic) {
     layers.push_back({{"layer", layer.layer}, {"ranks", layer.ranks}, {"sent_bytes", sent}, {"activation_bytes", layer.kept}});
   }
   return layers;
-}
-
-Json site_json(const Site& site) {
-  return {{"runs", site.runs},
-          {"gpu", site.gpu},
-          {"framework", site.framework},
-          {"kernels", site.kernels},
-          {"communication", site.communication},
-          {"overhead_s", site.overhead},
-          {"spread", site.spread},
-          {"covariance", site.covariance}};
 }
 
 Json experts_json(const ExpertBalance& balance) {
@@ -248,21 +238,6 @@ PlayedPolicy played_policy(const JsonValue& json) {
   return played;
 }
 
-Site read_site(const JsonValue& json) {
-  Site site;
-  json.read("runs", site.runs);
-  json.read("gpu", site.gpu);
-  json.read("framework", site.framework);
-  json.read("kernels", site.kernels);
-  json.read("communication", site.communication);
-  json.read("overhead_s", site.overhead);
-  json.read("spread", site.spread);
-  const std::vector<JsonValue> covariance = json.at("covariance").elements();
-  if (covariance.size() != site.covariance.size()) throw json.at("covariance").wrong("six numbers");
-  for (std::size_t i = 0; i < covariance.size(); ++i) site.covariance.at(i) = covariance[i].signed_number();
-  return site;
-}
-
 SyncComparison sync_comparison(const JsonValue& json) {
   const JsonValue own = json.at("own_step_s"), exchange = json.at("exchange_s");
   SyncComparison sync{.replicas = json.at("replicas").whole_number(),
@@ -403,7 +378,7 @@ StepResult read_result(const JsonValue& root) {
   root.read("gpu", result.gpu);
   root.read("gpu_architecture", result.gpu_architecture);
   root.read("framework", result.framework);
-  if (root.has("site")) result.site = read_site(root.at("site"));
+  if (root.has("site")) result.site = site_from_json(root.at("site"));
   root.read("tokens", result.tokens);
   root.read("tokens_per_s_per_gpu", result.tokens_per_second_per_gpu);
   constexpr double tera = 1e12;
@@ -538,7 +513,7 @@ Json to_json_object(const StepResult& r) {
   if (r.is_simulated() && r.run.tasks_simulated > 0) json["run"]["tasks_simulated"] = r.run.tasks_simulated;
   if (r.run.undated_step) json["run"]["undated_step_s"] = *r.run.undated_step;
   if (r.sync_every > 1) json["sync_every"] = r.sync_every;
-  if (r.site.known()) json["site"] = site_json(r.site);
+  if (r.site.known()) json["site"] = to_json_object(r.site);
   if (r.is_simulated()) json["interval_s"] = to_json_object(step_interval(r));
   if (r.step_kinds) {
     json["step_time_local_s"] = r.step_kinds->local;

@@ -14,7 +14,7 @@ struct WaitingRow {
   std::vector<PlausibleRun> runs;
 };
 
-WaitingRow prepare(const RunRow& run, const Site& site) {
+WaitingRow prepare(const RunRow& run) {
   WaitingRow waiting;
   ValidatedRow& row = waiting.row;
   row.id = run.text("id");
@@ -27,8 +27,6 @@ WaitingRow prepare(const RunRow& run, const Site& site) {
   row.measured = run.number("step_time_s");
   try {
     waiting.runs = plausible_runs(run);
-    if (site.known())
-      for (PlausibleRun& plausible : waiting.runs) plausible.run.scenario.cluster.gpu.site = site;
     const RunScenario& first = waiting.runs.front().run;
     row.moe = first.scenario.model.moe.experts > 0;
     row.tokens_per_gpu = static_cast<double>(first.scenario.training.sequence) *
@@ -45,14 +43,14 @@ WaitingRow prepare(const RunRow& run, const Site& site) {
 }
 
 /// What recomputes more is wanted only where nothing else fits.
-void want(const WaitingRow& waiting, bool to_fit, DistinctSteps& steps) {
+void want(const WaitingRow& waiting, bool to_fit, const Site& site, DistinctSteps& steps) {
   // Of those that are wanted to fit, another row may have asked just now: they are not simulated yet.
   const auto fits = [&](const PlausibleRun& run) {
     return !run.to_fit && steps.has(run.run.yaml) && steps.of(run.run.yaml).fits();
   };
   if (to_fit && std::ranges::any_of(waiting.runs, fits)) return;
   for (const PlausibleRun& run : waiting.runs)
-    if (run.to_fit == to_fit) steps.want({.scenario = run.run.scenario, .text = run.run.yaml});
+    if (run.to_fit == to_fit) steps.want({.scenario = run.run.scenario, .text = run.run.yaml, .site = site});
 }
 
 ValidatedRow complete(WaitingRow waiting, const DistinctSteps& steps) {
@@ -83,10 +81,10 @@ std::optional<double> ValidatedRow::error() const {
 std::vector<ValidatedRow> validate_rows(std::span<const RunRow> rows, StepWorkers workers, const OnRunProgress& told,
                                         const Site& site) {
   std::vector<WaitingRow> waiting;
-  for (const RunRow& row : rows) waiting.push_back(prepare(row, site));
+  for (const RunRow& row : rows) waiting.push_back(prepare(row));
   DistinctSteps steps(workers);
   for (const bool to_fit : {false, true}) {
-    for (const WaitingRow& row : waiting) want(row, to_fit, steps);
+    for (const WaitingRow& row : waiting) want(row, to_fit, site, steps);
     steps.run(told);
   }
   std::vector<ValidatedRow> validated;

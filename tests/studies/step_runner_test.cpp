@@ -357,13 +357,23 @@ TEST(StepRunner, AStepIsCalledWhatItsDocumentWouldBe) {
   EXPECT_EQ(job.text, job_of(parse_document(tiny, "tiny.yaml", {"name=by default"}), "else").text);
 }
 
+TEST(StepRunner, AStepIsSimulatedAtItsSite) {
+  StepJob job = tiny_job();
+  Scenario there = std::get<Scenario>(job.scenario);
+  there.cluster.gpu.site =
+      job.site = {.runs = 3, .gpu = "h100-sxm-80gb", .framework = "generic", .kernels = 1.25, .overhead = 0.5};
+  const StepResult expected = simulate_in_full(there, true, {.fold_time = true}).result;
+  EXPECT_GT(expected.step_time, 0.5);
+  EXPECT_EQ(texts_of(StepRunner(1).run({job})), std::vector{text_of(expected)});
+}
+
 // One process after the other simulates what a server is given, whatever became of the one before.
 TEST(StepServer, TakesAStepAfterOneThatFailed) {
   const ChildSignals signals;
   StepServer server(share_of(1, memory_limit()), signals);
-  const std::string fine = tiny_job().text;
+  const StepJob fine = tiny_job();
   for (const bool fails : {false, true, false}) {
-    server.start(fails ? "model: {" : fine);
+    server.start(fails ? StepJob{.scenario = {}, .text = "model: {"} : fine);
     while (!server.has_ended()) signals.wait_for_child(1);
     const StepServer::End end = server.end();
     EXPECT_EQ(end.outcome.failure() != nullptr, fails);
