@@ -27,7 +27,7 @@ namespace tandem::sim {
 struct MadeBefore {
   const StepOrder* order = nullptr;
   StepCosts* costs = nullptr;                        ///< at the speed of the simulation
-  std::unique_ptr<FluidNetwork>* network = nullptr;  ///< of the one before, at the same speed, or none yet: then it is made
+  std::unique_ptr<FluidNetwork>* network = nullptr;  ///< of the one before, on links as fast, or none yet: then it is made
 };
 
 /// Simulates a DAG: kernels last their modelled time, collectives are flows on a SimGrid network, one each or one for each of

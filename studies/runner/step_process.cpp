@@ -26,9 +26,8 @@ StepResult result_from_child(const Scenario& scenario, bool folded, const Simula
     const std::future<void> opened = sim::open_simgrid_beside();
     try {
       output.write(to_json(simulate_in_full(scenario, folded, of_child, stopwatch).result));
-    } catch (const InputError&) {                                // has a place, which the sentence of a child's exception has not
-      constexpr auto any_path = Json::error_handler_t::replace;  // which need not be UTF-8
-      output.write(to_json_object(failure_of_exception()).dump(-1, ' ', false, any_path));
+    } catch (const InputError&) {  // has a place, which the sentence of a child's exception has not
+      output.write(to_json(failure_of_exception()));
     }
   });
   const Json json = Json::parse(output.read());

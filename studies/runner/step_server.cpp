@@ -30,10 +30,6 @@ using Json = nlohmann::ordered_json;
 /// text on standard input, and the same scenario keeps the same result.
 constexpr const char* stored_text = "/proc/self/fd/0";
 
-/// A path in a sentence need not be UTF-8.
-std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-std::string text_of(const Failure& failure) { return text_of(to_json_object(failure)); }
-
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
 /// Keeps what a simulation prints from getting between the lines of whoever asked for the simulation.
@@ -44,7 +40,7 @@ void silence() {
 }
 
 /// What a server is asked: a line with the site, or without one where it is part of the text, and the text as it is.
-std::string asked_of(const StepJob& job) { return (job.site.known() ? text_of(to_json_object(job.site)) : "") + '\n' + job.text; }
+std::string asked_of(const StepJob& job) { return (job.site.known() ? to_json_object(job.site).dump() : "") + '\n' + job.text; }
 
 Scenario asked_scenario(const std::string& asked) {
   const std::size_t line = asked.find('\n');
@@ -119,12 +115,12 @@ void StepServer::simulate_in_child() {
     try {
       output_.write(simulated(asked_scenario(asked_.read())));
     } catch (...) {
-      output_.write(text_of(failure_of_exception()));
+      output_.write(to_json(failure_of_exception()));
     }
   });
   if (const std::string why = why_it_failed(child.join()); !why.empty()) {
     output_.clear();
-    output_.write(text_of(Failure{.sentence = why}));
+    output_.write(to_json(Failure{.sentence = why}));
   }
 }
 

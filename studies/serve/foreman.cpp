@@ -37,7 +37,7 @@ sigset_t handled_signals() {
 std::string line_of_json(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 std::string failure_line(const std::string& sentence) {
-  return line_of_json(to_json_object(Failure{.code = ExitCode::failed, .place = {}, .sentence = sentence}));
+  return to_json(Failure{.code = ExitCode::failed, .place = {}, .sentence = sentence});
 }
 
 /// Leaves the stream as descriptor 3 and nothing else but three descriptors that lead nowhere.
@@ -67,7 +67,7 @@ void work_on(const JobKind& kind, int given, const JobLimits& limits, const JobS
     const TellProgress tell = [&](const Json& words) { write_line(stream, line_of_json({{"progress", words}})); };
     write_line(stream, line_of_json({{"answer", kind.work(parsed, site, tell)}}));
   } catch (...) {
-    write_line(stream, line_of_json(to_json_object(failure_of_exception())));
+    write_line(stream, to_json(failure_of_exception()));
   }
 }
 
