@@ -12,10 +12,10 @@ namespace {
 
 constexpr int ending_signals[] = {SIGINT, SIGTERM, SIGHUP};
 
-void by_default(int signal, struct sigaction* before) {
-  struct sigaction normal {};
-  normal.sa_handler = SIG_DFL;
-  ::sigaction(signal, &normal, before);
+void handle(int signal, __sighandler_t how, struct sigaction* before = nullptr) {
+  struct sigaction action {};
+  action.sa_handler = how;
+  ::sigaction(signal, &action, before);
 }
 
 }  // namespace
@@ -23,7 +23,7 @@ void by_default(int signal, struct sigaction* before) {
 Interrupted::Interrupted(int signal) : std::runtime_error(std::string("interrupted (") + ::strsignal(signal) + ")") {}
 
 ChildSignals::ChildSignals() {
-  by_default(SIGCHLD, &child_action_before_);  // ignored, ended children would leave no status
+  handle(SIGCHLD, SIG_DFL, &child_action_before_);  // ignored, ended children would leave no status
   sigemptyset(&waited_for_);
   sigaddset(&waited_for_, SIGCHLD);
   for (const int signal : ending_signals) {
@@ -48,9 +48,8 @@ void ChildSignals::wait_for_child(Seconds patience) const {
   if (signal > 0 && signal != SIGCHLD) throw Interrupted(signal);
 }
 
-void ChildSignals::undo_in_child() const {
-  for (const int signal : ending_signals)
-    if (sigismember(&waited_for_, signal) == 1) by_default(signal, nullptr);
+void ChildSignals::leave_to_parent() const {
+  for (const int signal : ending_signals) handle(signal, SIG_IGN);
   ::sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
 }
 

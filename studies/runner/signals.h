@@ -23,8 +23,9 @@ class ChildSignals {
 
   /// Waits until a child ends, though not longer than `patience`. Throws Interrupted where one of the signals arrived.
   void wait_for_child(Seconds patience) const;
-  /// Gives a forked child back what its parent had before, and lets the signals end it.
-  void undo_in_child() const;
+  /// Has a forked child, and its own, leave these signals to its parent, which ends it. Who cancels a job sends them to all of
+  /// its processes in any order, and a child that died of one would be a step that failed.
+  void leave_to_parent() const;
 
  private:
   sigset_t waited_for_{};

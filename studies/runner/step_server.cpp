@@ -92,7 +92,7 @@ StepServer::StepServer(const ProcessShare& share, const ChildSignals& signals)
     : server_(
           [&] {
             ::setpgid(0, 0);  // an interrupt from the terminal is the parent's to handle
-            signals.undo_in_child();
+            signals.leave_to_parent();
             silence();
             limit_threads(share.threads);
             give_back_freed_memory();

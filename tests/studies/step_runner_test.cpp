@@ -112,6 +112,19 @@ TEST(StepRunner, ProcessesShareMemoryAndProcessors) {
   EXPECT_EQ(share_of(1, 1).threads, most_threads());
 }
 
+// As Slurm cancels a job: whoever started the steps ends them.
+TEST(StepRunner, SignalsToItsProcessesAreNoFailure) {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    bool sent = false;
+    const auto send = [&](const RunProgress& progress) {
+      if (!sent && progress.running > 0) sent = ::kill(-children().front(), signal) == 0;
+    };
+    const std::vector<StepOutcome> outcomes = StepRunner(1).run({slow_job()}, send);
+    EXPECT_TRUE(sent);
+    EXPECT_NE(outcomes[0].result(), nullptr) << outcomes[0].failure()->text();
+  }
+}
+
 TEST(StepRunner, JitterIsDrawnAsTandemSimulateDoes) {
   const std::vector<std::string> noisy = {"faults.jitter.kernel=0.1", "faults.jitter.draws=20"};
   const std::vector<StepOutcome> outcomes = StepRunner(1).run({tiny_job(noisy)});
