@@ -12,8 +12,6 @@
 
 namespace tandem::studies {
 
-using Json = nlohmann::ordered_json;
-
 StepResult result_from_child(const Scenario& scenario, bool folded, const SimulationOptions& options,
                              const Stopwatch& stopwatch) {
   SimulationOptions of_child = options;
@@ -30,7 +28,7 @@ StepResult result_from_child(const Scenario& scenario, bool folded, const Simula
       output.write(to_json(failure_of_exception()));
     }
   });
-  const Json json = Json::parse(output.read());
+  const auto json = nlohmann::ordered_json::parse(output.read());
   if (!json.contains("failure")) return step_result_from_json(json, "its process");
   const Failure failure = failure_from_json(json);
   throw InputError(failure.place, failure.sentence);
