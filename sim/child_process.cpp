@@ -36,12 +36,6 @@ void* map_shared(std::size_t bytes) {
   return memory;
 }
 
-std::string signal_sentence(int signal) {
-  std::string text = "the simulation process was killed by signal " + std::to_string(signal) + " (" + strsignal(signal) + ")";
-  if (signal == SIGKILL) text += ", most likely because the machine ran out of memory";
-  return text;
-}
-
 }  // namespace
 
 /// The place where a child leaves the sentence it died with.
@@ -134,13 +128,19 @@ ChildProcess::End ChildProcess::join(const std::function<void()>& meanwhile) {
   return end;
 }
 
+std::string ChildProcess::End::failure(const std::string& process) const {
+  if (!sentence.empty()) return sentence;
+  if (WIFEXITED(status))
+    return WEXITSTATUS(status) == 0 ? "" : process + " ended with exit code " + std::to_string(WEXITSTATUS(status));
+  const int signal = WTERMSIG(status);
+  std::string text = process + " was killed by signal " + std::to_string(signal) + " (" + strsignal(signal) + ")";
+  if (signal == SIGKILL) text += ", most likely because the machine ran out of memory";
+  return text;
+}
+
 Bytes ChildProcess::wait(const std::function<void()>& meanwhile) {
   const End end = join(meanwhile);
-  if (WIFSIGNALED(end.status)) throw std::runtime_error(signal_sentence(WTERMSIG(end.status)));
-  if (WEXITSTATUS(end.status) == exit_with_sentence) throw std::runtime_error(end.sentence);
-  if (WEXITSTATUS(end.status) != 0) {
-    throw std::runtime_error("the simulation process ended with exit code " + std::to_string(WEXITSTATUS(end.status)));
-  }
+  if (const std::string failure = end.failure("the simulation process"); !failure.empty()) throw std::runtime_error(failure);
   return end.peak_rss;
 }
 

@@ -75,6 +75,10 @@ class ChildProcess {
     int status = 0;        ///< as waitpid(2) gives it
     std::string sentence;  ///< of the exception that `work` threw; empty where it threw none
     Bytes peak_rss = 0;
+
+    /// Returns why the child failed, in a sentence that calls it `process`: "its process was killed by signal 9 (Killed), ..";
+    /// empty where it did not.
+    std::string failure(const std::string& process) const;
   };
   /// Tells whether `join` and `wait` would return at once.
   bool has_ended() const;

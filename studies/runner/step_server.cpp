@@ -2,13 +2,11 @@
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
@@ -29,6 +27,8 @@ using Json = nlohmann::ordered_json;
 /// What a stored result's warnings call the text beside it, whose lines and columns they name. Results have been made from their
 /// text on standard input, and the same scenario keeps the same result.
 constexpr const char* stored_text = "/proc/self/fd/0";
+
+constexpr const char* called = "its process";  // in a failure of a step
 
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
@@ -54,20 +54,6 @@ Scenario asked_scenario(const std::string& asked) {
 /// Returns what `tandem simulate --allow-oom --json` writes of the scenario: a step that does not fit is a result like any other.
 std::string simulated(const Scenario& scenario) {
   return to_json(simulate_in_full(scenario, true, {.fold_time = true, .fold_mirrors = true, .ends_process = true}).result);
-}
-
-std::string death_of(int status) {
-  if (!WIFSIGNALED(status)) return "its process ended with exit code " + std::to_string(WEXITSTATUS(status));
-  const int signal = WTERMSIG(status);
-  std::string text = "its process was killed by signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")";
-  if (signal == SIGKILL) text += ", most likely because the machine ran out of memory";
-  return text;
-}
-
-/// Returns why a process failed; empty where it did not.
-std::string why_it_failed(const sim::ChildProcess::End& end) {
-  if (WIFEXITED(end.status) && WEXITSTATUS(end.status) == static_cast<int>(ExitCode::done)) return {};
-  return end.sentence.empty() ? death_of(end.status) : end.sentence;
 }
 
 }  // namespace
@@ -118,7 +104,7 @@ void StepServer::simulate_in_child() {
       output_.write(to_json(failure_of_exception()));
     }
   });
-  if (const std::string why = why_it_failed(child.join()); !why.empty()) {
+  if (const std::string why = child.join().failure(called); !why.empty()) {
     output_.clear();
     output_.write(to_json(Failure{.sentence = why}));
   }
@@ -142,7 +128,7 @@ StepServer::End StepServer::end() {
   end.outcome.seconds = stopwatch_.elapsed();
   if (ended_.value() != given_) {
     goes_on_ = false;
-    end.outcome.step = StepFailure{{.sentence = why_it_failed(server_.join())}};
+    end.outcome.step = StepFailure{{.sentence = server_.join().failure(called)}};
     return end;
   }
   std::string text = output_.read();
@@ -151,7 +137,7 @@ StepServer::End StepServer::end() {
     if (json.is_object() && json.contains("failure")) {
       end.outcome.step = StepFailure{failure_from_json(json)};
     } else {
-      end.outcome.step = step_result_from_json(json, "its process");
+      end.outcome.step = step_result_from_json(json, called);
       end.json = std::move(text);
     }
   } catch (const InputError& error) {  // a child that ended well but early, or a result that cannot be

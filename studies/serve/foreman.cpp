@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
@@ -69,13 +68,6 @@ void work_on(const JobKind& kind, int given, const JobLimits& limits, const JobS
   } catch (...) {
     write_line(stream, to_json(failure_of_exception()));
   }
-}
-
-std::string how_it_died(int status) {
-  if (!WIFSIGNALED(status)) return fmt::format("the simulation's process ended with exit code {}", WEXITSTATUS(status));
-  const int signal = WTERMSIG(status);
-  return fmt::format("the simulation's process was killed by signal {} ({}){}", signal, ::strsignal(signal),
-                     signal == SIGKILL ? ", most likely because the machine ran out of memory" : "");
 }
 
 }  // namespace
@@ -149,11 +141,7 @@ void Foreman::end_what_must() {
     std::string sentence;
     bool ends = true;
     if (job->child.has_ended()) {
-      const sim::ChildProcess::End end = job->child.join();
-      if (!end.sentence.empty())
-        sentence = end.sentence;
-      else if (!WIFEXITED(end.status) || WEXITSTATUS(end.status) != 0)
-        sentence = how_it_died(end.status);
+      sentence = job->child.join().failure("the simulation's process");
     } else if (job->stopwatch.elapsed() > job->limit) {
       sentence = fmt::format("it takes longer than the {:g} s that it may", job->limit);
     } else {
