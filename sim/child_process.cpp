@@ -20,6 +20,7 @@
 #include <system_error>
 #include <thread>
 
+#include "runtime/base/forked_heap.h"
 #include "runtime/base/freed_memory.h"
 #include "runtime/base/large_pages.h"
 #include "runtime/base/memory_limit.h"
@@ -29,6 +30,8 @@ namespace tandem::sim {
 namespace {
 
 constexpr int exit_with_sentence = 3;
+/// That of a program which has read what it is to simulate.
+constexpr std::size_t small_heap = std::size_t{4} << 20;
 
 void* map_shared(std::size_t bytes) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -79,6 +82,7 @@ ChildProcess::ChildProcess(const std::function<void()>& work, std::optional<Byte
 void ChildProcess::be_the_child(pid_t parent, const std::function<void()>& work, std::optional<Bytes> memory) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(exit_with_sentence);  // it died before the line above
+  copy_forked_heap(small_heap);
   try {
     if (memory) limit_memory(*memory);
     enforce_memory_limit();
