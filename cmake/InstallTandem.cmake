@@ -27,7 +27,7 @@ endforeach()
 # Modules are in lib/tandem, and cmake/package.sh puts libraries beside them.
 set_target_properties(tandem tandem-run PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/tandem;$ORIGIN/../lib/tandem/libraries")
 install(TARGETS tandem tandem-run RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
-install(TARGETS tandem_simgrid LIBRARY DESTINATION lib/tandem COMPONENT program)
+install(TARGETS tandem_simgrid tandem_http LIBRARY DESTINATION lib/tandem COMPONENT program)
 if(TARGET tandem_without_ns3)
   install(DIRECTORY ${PROJECT_BINARY_DIR}/${TANDEM_WITHOUT_NS3} DESTINATION lib/tandem COMPONENT program USE_SOURCE_PERMISSIONS)
 endif()

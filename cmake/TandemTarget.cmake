@@ -47,6 +47,17 @@ function(tandem_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 endfunction()
 
+# tandem_module(NAME SOURCE LIBRARY..): a shared library that programs open when they first need it (runtime/base/open_module.h). They find
+# it in the folders that they name: here, their own.
+function(tandem_module name source)
+  add_library(${name} MODULE ${source})
+  set_target_properties(${name} PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR} CXX_VISIBILITY_PRESET hidden)
+  target_link_libraries(${name} PRIVATE tandem_options ${ARGN})
+  if(NOT TANDEM_SANITIZE)  # whose runtime is the program's
+    target_link_options(${name} PRIVATE -Wl,--no-undefined)
+  endif()
+endfunction()
+
 # tandem_library(NAME [sources' folders ...]): defaults to the current folder alone.
 function(tandem_library name)
   set(globs ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)

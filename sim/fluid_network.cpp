@@ -1,30 +1,17 @@
 #include "sim/fluid_network.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
-#include <stdexcept>
-#include <string>
 #include <utility>
 
+#include "runtime/base/open_module.h"
 #include "runtime/base/parallel.h"
 
 namespace tandem::sim {
 namespace {
 
-/// The loader looks for it in the folders that the program names (RPATH).
-constexpr const char* module_file = "tandem_simgrid.so";
-
 MakeNetwork* make_network() {
-  static MakeNetwork* const make = [] {
-    // Lazily, as SimGrid brings libraries that are never called. It stays open: SimGrid cannot be taken down.
-    void* const module = ::dlopen(module_file, RTLD_LAZY | RTLD_LOCAL);
-    if (module == nullptr)
-      throw std::runtime_error(std::string("SimGrid cannot be loaded: ") + ::dlerror() + "; expected " + module_file +
-                               " beside the program, or in lib/tandem where that is installed");
-    return reinterpret_cast<MakeNetwork*>(::dlsym(module, "tandem_make_network"));
-  }();
-  return make;
+  static void* const make = function_of_module("tandem_simgrid.so", "tandem_make_network", "SimGrid");
+  return reinterpret_cast<MakeNetwork*>(make);
 }
 
 }  // namespace

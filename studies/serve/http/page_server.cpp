@@ -1,8 +1,5 @@
 #include "studies/serve/http/page_server.h"
 
-#include <httplib.h>
-#include <sys/socket.h>
-
 #include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -11,6 +8,7 @@
 #include "scenarios/reading/presets.h"
 #include "studies/runner/step_failure.h"
 #include "studies/serve/http/embedded_page.h"
+#include "studies/serve/http/http_server.h"
 #include "studies/serve/http/newest.h"
 #include "studies/serve/job_kinds.h"
 #include "studies/serve/job_stream.h"
@@ -26,13 +24,18 @@ constexpr const char* content_security = "frame-ancestors 'none'; base-uri 'none
 
 std::string text_of_json(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-void answer(httplib::Response& response, int status, const Json& json) {
-  response.status = status;
-  response.set_content(text_of_json(json), json_type);
+HttpResponse answer(int status, const Json& json) { return {.status = status, .type = json_type, .body = text_of_json(json)}; }
+
+HttpResponse refusal(int status, const std::string& sentence) {
+  return answer(status, to_json_object(Failure{.code = ExitCode::failed, .place = {}, .sentence = sentence}));
 }
 
-void refuse(httplib::Response& response, int status, const std::string& sentence) {
-  answer(response, status, to_json_object(Failure{.code = ExitCode::failed, .place = {}, .sentence = sentence}));
+HttpResponse answer_of_exception(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (...) {
+    return answer(500, to_json_object(failure_of_exception()));
+  }
 }
 
 /// Of an answer that the library makes.
@@ -58,85 +61,55 @@ struct PageServer::Impl {
   RequestGuard guard;
   Newest newest;
   int door = -1;
-  httplib::Server server;
+  std::unique_ptr<HttpServer> server;
   int port;  // which the server binds
 
   Impl(ScenarioFolder of, FirstScenario with, RequestGuard by, int wanted)
-      : folder(std::move(of)), first(std::move(with)), guard(std::move(by)), port(bind(wanted)) {
-    limit();
-    server.set_pre_routing_handler([this](const auto& request, auto& response) { return let_in(request, response); });
-    server.Get("/", [](const auto& /*request*/, auto& response) {
-      response.set_content(std::string(embedded_serve_page().front().text), "text/html; charset=utf-8");
-    });
-    server.Get("/api/start", [this](const auto& /*request*/, auto& response) { answer(response, 200, start()); });
-    server.Get("/api/file", [this](const auto& request, auto& response) { give_file(request, response); });
-    server.Post("/api/job/(\\w+)", [this](const auto& request, auto& response) { do_job(request, response); });
-    server.set_error_handler([](const auto& /*request*/, auto& response) {
-      if (response.body.empty()) refuse(response, response.status, words_of_status(response.status));
-    });
-    server.set_exception_handler([](const auto& /*request*/, auto& response, const std::exception_ptr& thrown) {
-      try {
-        std::rethrow_exception(thrown);
-      } catch (...) {
-        answer(response, 500, to_json_object(failure_of_exception()));
-      }
-    });
+      : folder(std::move(of)),
+        first(std::move(with)),
+        guard(std::move(by)),
+        server(make_http_server(service())),
+        port(bind(wanted)) {}
+
+  HttpService service() {
+    return {.refusal = [this](const HttpRequest& request) { return refusal_of(request); },
+            .routes = {{"GET", "/", [](const HttpRequest&) { return page(); }},
+                       {"GET", "/api/start", [this](const HttpRequest&) { return answer(200, start()); }},
+                       {"GET", "/api/file", [this](const HttpRequest& request) { return file(request); }},
+                       {"POST", "/api/job/(\\w+)", [this](const HttpRequest& request) { return do_job(request); }}},
+            .without_route = [](int status) { return refusal(status, words_of_status(status)); },
+            .of_exception = answer_of_exception,
+            .headers = {{"Content-Security-Policy", content_security},
+                        {"X-Content-Type-Options", "nosniff"},
+                        {"X-Frame-Options", "DENY"},
+                        {"Referrer-Policy", "no-referrer"},
+                        {"Cross-Origin-Resource-Policy", "same-origin"},
+                        {"Cross-Origin-Opener-Policy", "same-origin"},
+                        {"Cache-Control", "no-store"}},
+            .most_input = most_input};
   }
 
-  int bind(int wanted) {
-    // Not SO_REUSEPORT, which the library would set: two servers would share the port.
-    int listening = -1;
-    server.set_socket_options([&listening](auto socket) {
-      const int yes = 1;
-      ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-      listening = socket;
-    });
-    constexpr const char* loopback = "127.0.0.1";
-    if (wanted == 0)
-      wanted = server.bind_to_any_port(loopback);
-    else if (!server.bind_to_port(loopback, wanted))
+  int bind(int wanted) const {
+    const std::optional<int> bound = server->bind(wanted);
+    if (!bound)
       throw InputError({"--port " + std::to_string(wanted), 0, 0}, "the port is taken, expected a free one, or 0 for any");
-    // The library lets five connections wait; a sixth would be tried again a second later.
-    constexpr int waiting = 256;
-    ::listen(listening, waiting);
-    return wanted;
+    return *bound;
   }
 
-  /// A connection is for one request, so that nothing of a request that was refused unread is taken for the next one, and no
-  /// thread waits for a browser that says nothing.
-  void limit() {
-    constexpr std::size_t threads = 32;
-    constexpr int patience_s = 10;
-    server.new_task_queue = [] { return new httplib::ThreadPool(threads); };
-    server.set_keep_alive_max_count(1);
-    server.set_payload_max_length(most_input);
-    server.set_read_timeout(patience_s);
-    server.set_write_timeout(patience_s);
-    server.set_default_headers({{"Content-Security-Policy", content_security},
-                                {"X-Content-Type-Options", "nosniff"},
-                                {"X-Frame-Options", "DENY"},
-                                {"Referrer-Policy", "no-referrer"},
-                                {"Cross-Origin-Resource-Policy", "same-origin"},
-                                {"Cross-Origin-Opener-Policy", "same-origin"},
-                                {"Cache-Control", "no-store"}});
-  }
-
-  httplib::Server::HandlerResponse let_in(const httplib::Request& request, httplib::Response& response) const {
-    using Is = httplib::Server::HandlerResponse;
+  std::optional<HttpResponse> refusal_of(const HttpRequest& request) const {
     constexpr int unauthorized = 401, forbidden = 403;
-    const std::array<std::string, 4> said{request.get_header_value("Host"), request.get_header_value("Origin"),
-                                          request.get_header_value("Sec-Fetch-Site"), request.get_header_value("X-Tandem-Token")};
+    const std::array<std::string, 4> said{request.header("Host"), request.header("Origin"), request.header("Sec-Fetch-Site"),
+                                          request.header("X-Tandem-Token")};
     const RequestOrigin origin{said[0], said[1], said[2], said[3]};
     const bool is_page = request.path == "/" && request.method == "GET";
-    if (const char* refusal = is_page ? guard.refusal_of_page(origin) : guard.refusal_of_site(origin)) {
-      refuse(response, forbidden, refusal);
-      return Is::Handled;
-    }
-    if (!is_page && !guard.knows_token(origin)) {
-      refuse(response, unauthorized, "the token is not the one that tandem serve printed");
-      return Is::Handled;
-    }
-    return Is::Unhandled;
+    if (const char* why = is_page ? guard.refusal_of_page(origin) : guard.refusal_of_site(origin)) return refusal(forbidden, why);
+    if (!is_page && !guard.knows_token(origin))
+      return refusal(unauthorized, "the token is not the one that tandem serve printed");
+    return {};
+  }
+
+  static HttpResponse page() {
+    return {.type = "text/html; charset=utf-8", .body = std::string(embedded_serve_page().front().text)};
   }
 
   Json start() const {
@@ -153,57 +126,47 @@ struct PageServer::Impl {
             {"first", {{"name", first.name}, {"text", first.text}}}};
   }
 
-  void give_file(const httplib::Request& request, httplib::Response& response) const {
+  HttpResponse file(const HttpRequest& request) const {
     constexpr int not_found = 404;
-    if (const std::optional<std::string> text = folder.text(request.get_param_value("name")))
-      answer(response, 200, {{"text", *text}});
-    else
-      refuse(response, not_found, "there is no such scenario in the folder");
+    const std::optional<std::string> text = folder.text(request.parameter("name"));
+    return text ? answer(200, {{"text", *text}}) : refusal(not_found, "there is no such scenario in the folder");
   }
 
-  void do_job(const httplib::Request& request, httplib::Response& response) {
+  HttpResponse do_job(const HttpRequest& request) {
     constexpr int not_found = 404, conflict = 409;
-    const std::size_t kind = job_kind_named(request.matches[1].str());
-    if (kind == job_kinds().size()) return refuse(response, not_found, "there is no such job");
+    const std::size_t kind = job_kind_named(request.part);
+    if (kind == job_kinds().size()) return refusal(not_found, "there is no such job");
     constexpr std::size_t longest_name = 64;
-    const std::string turn = request.get_header_value("X-Tandem-Turn").substr(0, longest_name);
-    if (turn.empty()) return stream_job(kind, request.body, response);
+    const std::string turn = request.header("X-Tandem-Turn").substr(0, longest_name);
+    if (turn.empty()) return stream_job(kind, request.body);
     const Newest::Turn ours(newest, turn);
-    if (!ours) return refuse(response, conflict, "a newer request took its place");
-    finish_job(kind, request.body, response);
+    return ours ? finish_job(kind, request.body) : refusal(conflict, "a newer request took its place");
   }
 
-  void finish_job(std::size_t kind, const std::string& body, httplib::Response& response) const {
+  HttpResponse finish_job(std::size_t kind, const std::string& body) const {
     constexpr Seconds a_while = 60;
     JobStream job(door, kind, body);
     std::string line;
     for (;;) {
       const JobStream::Wait came = job.next(line, a_while);
       if (came == JobStream::Wait::nothing_yet) continue;  // the foreman ends what takes too long
-      if (came == JobStream::Wait::end) return refuse(response, 500, "its process ended without a word");
+      if (came == JobStream::Wait::end) return refusal(500, "its process ended without a word");
       constexpr std::string_view begin = R"({"answer":)";
-      if (line.starts_with(begin)) {  // which is passed on as it is
-        response.set_content(line.substr(begin.size(), line.size() - begin.size() - 1), json_type);
-        return;
-      }
+      if (line.starts_with(begin))  // which is passed on as it is
+        return {.type = json_type, .body = line.substr(begin.size(), line.size() - begin.size() - 1)};
       const Json said = Json::parse(line, nullptr, false);
-      if (said.is_object() && said.contains("failure")) return answer(response, status_of_failure(said), said);
+      if (said.is_object() && said.contains("failure")) return answer(status_of_failure(said), said);
     }
   }
 
-  void stream_job(std::size_t kind, const std::string& body, httplib::Response& response) const {
-    const auto job = std::make_shared<JobStream>(door, kind, body);
-    response.set_chunked_content_provider("application/x-ndjson", [job](std::size_t /*offset*/, httplib::DataSink& sink) {
+  HttpResponse stream_job(std::size_t kind, const std::string& body) const {
+    const auto next_line = [job = std::make_shared<JobStream>(door, kind, body)]() -> std::optional<std::string> {
       constexpr Seconds between_signs_of_life = 1;
       std::string line;
-      const JobStream::Wait came = job->next(line, between_signs_of_life);
-      if (came == JobStream::Wait::end) {
-        sink.done();
-        return true;
-      }
-      line += '\n';  // alone it finds out whether anybody is still there
-      return sink.write(line.data(), line.size());
-    });
+      if (job->next(line, between_signs_of_life) == JobStream::Wait::end) return {};
+      return line + '\n';  // alone it finds out whether anybody is still there
+    };
+    return {.type = "application/x-ndjson", .next_piece = next_line};
   }
 };
 
@@ -216,7 +179,7 @@ int PageServer::port() const { return impl_->port; }
 
 void PageServer::serve(int door) {
   impl_->door = door;
-  impl_->server.listen_after_bind();
+  impl_->server->serve();
 }
 
 }  // namespace tandem::studies
