@@ -1,11 +1,17 @@
 #include "tests/fuzz/message_mutator.h"
 
 #include <google/protobuf/descriptor.h>
+#include <google/protobuf/descriptor.pb.h>
+#include <google/protobuf/dynamic_message.h>
+#include <google/protobuf/message.h>
 
 #include <cmath>
 #include <cstdint>
+#include <fstream>
 #include <iterator>
 #include <limits>
+#include <memory>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -178,11 +184,37 @@ class MessageMutator {
   }
 };
 
+/// Messages with reflection, which those that programs use have not.
+class ReflectedMessages {
+ public:
+  ReflectedMessages() {
+    for (const char* schema : {"dag", "perfetto", "chakra"}) {
+      std::ifstream file(TANDEM_SCHEMAS + std::string("/") + schema + ".pb.descriptors", std::ios::binary);
+      google::protobuf::FileDescriptorSet read;
+      if (!read.ParseFromIstream(&file) || read.file_size() != 1 || pool_.BuildFile(read.file(0)) == nullptr)
+        throw std::runtime_error("the descriptors of traces/" + std::string(schema) + ".proto cannot be read");
+    }
+  }
+
+  std::unique_ptr<Message> copy_of(const google::protobuf::MessageLite& message) {
+    std::unique_ptr<Message> copy(types_.GetPrototype(pool_.FindMessageTypeByName(message.GetTypeName()))->New());
+    copy->ParsePartialFromString(message.SerializePartialAsString());
+    return copy;
+  }
+
+ private:
+  google::protobuf::DescriptorPool pool_;
+  google::protobuf::DynamicMessageFactory types_;
+};
+
 }  // namespace
 
-void mutate_message(Message& message, Random& random) {
+void mutate_message(google::protobuf::MessageLite& message, Random& random) {
+  static ReflectedMessages messages;
+  const std::unique_ptr<Message> changed = messages.copy_of(message);
   MessageMutator mutator(random);
-  for (std::size_t change = 1 + random() % 4; change > 0; --change) mutator.change(message);
+  for (std::size_t change = 1 + random() % 4; change > 0; --change) mutator.change(*changed);
+  message.ParsePartialFromString(changed->SerializePartialAsString());
 }
 
 std::string mutate_own_file(const std::string& bytes, Random& random, const std::vector<std::string>& /*words*/) {
