@@ -150,6 +150,7 @@ std::uint32_t SimGridBackend::lane_of(TaskId id) const {
 }
 
 void SimGridBackend::drive() {
+  if (is_prepared_) is_prepared_();
   wake_for_next();
   network_->run();
 }

@@ -46,17 +46,19 @@ struct MadeBefore {
 /// equal timelines.
 class SimGridBackend final : public Backend {
  public:
-  /// Jitter is for fluid collectives; a folded DAG with jitter needs pilots, which must outlive this.
+  /// Jitter is for fluid collectives; a folded DAG with jitter needs pilots, which must outlive this. `is_prepared` is called
+  /// once, before the clock begins to run: from then on one thread works.
   explicit SimGridBackend(Collectives collectives = Collectives::fluid, const Speedup& speedup = {},
                           const std::optional<JitterDraw>& jitter = {}, const ArrivalPilots* pilots = nullptr,
-                          const MadeBefore& made = {})
+                          const MadeBefore& made = {}, std::function<void()> is_prepared = {})
       : collectives_(collectives),
         speedup_(speedup),
         jitter_(jitter),
         pilots_(pilots),
         order_(made.order),
         costs_(made.costs),
-        network_(made.network != nullptr ? *made.network : own_network_) {}
+        network_(made.network != nullptr ? *made.network : own_network_),
+        is_prepared_(std::move(is_prepared)) {}
   bool has_one_thread() const override { return true; }
   void prepare(const Dag& dag, Completions& completions) override;
   void start(std::span<const TaskId> unit) override;
@@ -87,6 +89,7 @@ class SimGridBackend final : public Backend {
   std::optional<Contention> contention_;
   std::unique_ptr<FluidNetwork> own_network_;
   std::unique_ptr<FluidNetwork>& network_;
+  std::function<void()> is_prepared_;
   std::optional<LoneFlows> lone_;    ///< unless collectives come in steps
   std::optional<StepPlayer> steps_;  ///< with collectives in steps: all flows are its messages
   std::vector<Seconds> start_;       ///< of what communicates, by lane

@@ -1,5 +1,6 @@
 #include "sim/simulate.h"
 
+#include <atomic>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -42,11 +43,31 @@ SimulationRun simulate(const Dag& dag, Collectives collectives, const Speedup& s
   return run;
 }
 
-SimulationRun simulate_here(const Dag& dag, Collectives collectives, EndedTasks* ended) {
+SimulationRun simulate_here(const Dag& dag, Collectives collectives, EndedTasks* ended, const std::function<void()>& beside) {
   const Stopwatch stopwatch;
-  SimGridBackend backend(collectives);
-  SimulationRun run{.timeline = execute(dag, backend, ended)};
-  run.wall = stopwatch.elapsed();
+  SimulationRun run;
+  std::atomic_flag is_prepared;
+  const auto let_begin = [&] {
+    is_prepared.test_and_set();
+    is_prepared.notify_all();
+  };
+  const auto simulate = [&] {
+    try {
+      SimGridBackend backend(collectives, {}, {}, nullptr, {}, let_begin);
+      run.timeline = execute(dag, backend, ended);
+      run.wall = stopwatch.elapsed();
+    } catch (...) {
+      let_begin();
+      throw;
+    }
+  };
+  if (beside)
+    do_beside(simulate, [&] {
+      is_prepared.wait(false);
+      beside();
+    });
+  else
+    simulate();
   run.peak_rss = peak_rss();
   return run;
 }

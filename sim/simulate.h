@@ -39,8 +39,10 @@ SimulationRun simulate(const Dag& dag, Collectives collectives = Collectives::fl
 
 /// Does the same in this process: for one that is itself somebody's child, as what kills it kills all, and that simulates nothing
 /// afterwards, neither itself nor in children, as SimGrid's engine is used up. Neither memory nor a timeline need be copied then.
-/// `ended`, where it is given, counts the tasks that have ended.
-SimulationRun simulate_here(const Dag& dag, Collectives collectives = Collectives::fluid, EndedTasks* ended = nullptr);
+/// `ended`, where it is given, counts the tasks that have ended. `beside` is done by another thread from when all is prepared,
+/// which takes several; or afterwards, where one thread may work.
+SimulationRun simulate_here(const Dag& dag, Collectives collectives = Collectives::fluid, EndedTasks* ended = nullptr,
+                            const std::function<void()>& beside = {});
 
 /// Returns how long the DAG takes with each of `speedups`. Children simulate a few of them each, `jobs` children at a time.
 std::vector<Seconds> makespans(const Dag& dag, std::span<const Speedup> speedups, std::size_t jobs,

@@ -28,9 +28,7 @@ SimulationRun simulate_showing_progress(const Dag& dag, const SimulationOptions&
   EndedTasks ended = 0;
   const auto share = [&] { return static_cast<double>(ended) / static_cast<double>(dag.tasks.size()); };
   const auto watch = watched(options.progress, "simulating", share);
-  SimulationRun run;
-  do_beside([&] { run = sim::simulate_here(dag, options.collectives, watch ? &ended : nullptr); }, beside);
-  return run;
+  return sim::simulate_here(dag, options.collectives, watch ? &ended : nullptr, beside);
 }
 
 SimulatedStep simulate_one(const Scenario& scenario, const World& world, bool folded, const SimulationOptions& options,

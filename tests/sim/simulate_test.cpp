@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "runtime/base/parallel.h"
 #include "sim/child_process.h"
 #include "sim/simgrid_backend.h"
 #include "tests/runtime/small_dag.h"
@@ -29,6 +30,22 @@ TEST(Simulate, InThisProcessIsAsInAChild) {
       throw std::logic_error("not as in a child");
   });
   EXPECT_LT(expected.end[one], expected.end[other]);
+}
+
+TEST(Simulate, OtherWorkIsDoneBesideOrAfterwards) {
+  SmallDag small;
+  const RankIndex rank = small.rank();
+  small.kernel(rank, 500);
+  const Dag dag = small.finish();
+  const Timeline expected = simulate(dag).timeline;
+  for (const std::size_t threads : {1, 2})
+    run_in_child([&] {
+      limit_threads(threads);
+      std::size_t times = 0;
+      const SimulationRun run = simulate_here(dag, Collectives::fluid, nullptr, [&] { ++times; });
+      if (times != 1) throw std::logic_error("the other work was not done once");
+      if (run.timeline.end != expected.end) throw std::logic_error("the step is another one");
+    });
 }
 
 TEST(Simulate, KernelsOfOneStreamAddUp) {
