@@ -101,7 +101,6 @@ TaskId DagBuilder::task_like(TaskId earlier, std::int32_t micro_batch, std::span
   const auto id = static_cast<TaskId>(dag_.tasks.size());
   dag_.tasks.push_like(earlier, static_cast<std::uint32_t>(dag_.operands.size()), task.group, micro_batch);
   if (task.kernel != no_id) kernels_.ran(task.kernel);
-  if (task.group != no_id) group_members_.emplace_back(task.group, id);
   add_order(task, {operands.data(), before.size()}, known);
   return id;
 }
@@ -203,9 +202,7 @@ TaskId DagBuilder::join(OpKind op, CommunicatorId communicator, const TaskLabels
             .layer = labels.layer,
             .chunk = labels.chunk,
             .name = name_id(labels.name)};
-  const TaskId id = add_task(task, operands);
-  group_members_.emplace_back(group, id);
-  return id;
+  return add_task(task, operands);
 }
 
 std::uint32_t DagBuilder::next_call(CommunicatorId communicator, RankIndex rank, bool receives) {
@@ -250,8 +247,10 @@ void DagBuilder::end_rank() {
 }
 
 void DagBuilder::group_tasks_by_collective() {
+  const std::span<const Tasks::Entry> tasks(dag_.tasks.data(), dag_.tasks.size());
   dag_.group_begin.assign(dag_.groups.size() + 1, 0);
-  for (const auto& [group, task] : group_members_) ++dag_.group_begin[group + 1];
+  for (const Tasks::Entry& task : tasks)
+    if (task.group != no_id) ++dag_.group_begin[task.group + 1];
   std::vector<std::uint32_t> members_of_communicator(dag_.communicators.size(), 0);
   for (GroupId g = 0; g < dag_.groups.size(); ++g) {
     std::uint32_t& expected = members_of_communicator[dag_.groups[g].communicator];
@@ -263,9 +262,10 @@ void DagBuilder::group_tasks_by_collective() {
     }
   }
   for (GroupId g = 0; g < dag_.groups.size(); ++g) dag_.group_begin[g + 1] += dag_.group_begin[g];
-  dag_.group_tasks.resize(group_members_.size());
+  dag_.group_tasks.resize(dag_.group_begin.back());
   std::vector<std::uint32_t> next(dag_.group_begin.begin(), dag_.group_begin.end() - 1);
-  for (const auto& [group, task] : group_members_) dag_.group_tasks[next[group]++] = task;
+  for (std::size_t id = 0; id < tasks.size(); ++id)
+    if (tasks[id].group != no_id) dag_.group_tasks[next[tasks[id].group]++] = static_cast<TaskId>(id);
 }
 
 Dag DagBuilder::finish() {

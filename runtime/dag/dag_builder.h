@@ -153,7 +153,6 @@ class DagBuilder {
   std::array<std::uint16_t, 256> recent_names_ = {};
   std::vector<Calls> calls_;                                       ///< by communicator
   std::unordered_map<std::uint64_t, CallCounts> calls_of_others_;  ///< by communicator and rank
-  std::vector<std::pair<GroupId, TaskId>> group_members_;
 
   const std::vector<Rank>& ranks() const { return (whole_ != nullptr ? whole_->dag_ : dag_).ranks; }
   const std::vector<Communicator>& communicators() const { return (whole_ != nullptr ? whole_->dag_ : dag_).communicators; }

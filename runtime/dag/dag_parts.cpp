@@ -45,7 +45,6 @@ void DagBuilder::reserve_for(std::size_t more, const DagBuilder& like) {
   reserve(dag_.tasks, like.dag_.tasks);
   reserve(dag_.operands, like.dag_.operands);
   if (!is_enough(dag_.buffers, like.dag_.buffers)) dag_.buffers.reserve(room(dag_.buffers.size(), like.dag_.buffers.size()));
-  reserve(group_members_, like.group_members_);
 }
 
 std::vector<GroupId> DagBuilder::groups_of(DagBuilder& part, const LikeRank* like) {
@@ -95,11 +94,8 @@ void DagBuilder::append_tasks(DagBuilder& part, const LikeRank* like) {
   } else {
     dag_.buffers.append_as(part.dag_.buffers, like->rank, like->declared->dag_.buffers);
   }
-  const auto first_task = static_cast<TaskId>(dag_.tasks.size());
   dag_.tasks.append(part.dag_.tasks, kinds_of(part, first_buffer, like), groups, first_operand);
   for (Operand& operand : appended(dag_.operands, part.dag_.operands)) operand.buffer += first_buffer;
-  for (TaskId id = first_task; id < dag_.tasks.size(); ++id)
-    if (const GroupId group = dag_.tasks[id].group; group != no_id) group_members_.emplace_back(group, id);
 }
 
 std::vector<Task> DagBuilder::kinds_of(const DagBuilder& part, BufferId first_buffer, const LikeRank* like) {
@@ -146,7 +142,7 @@ void DagBuilder::clear() {
   }
   const auto clear_all = [](auto&... items) { (items.clear(), ...); };
   clear_all(dag_.names, dag_.attributes, dag_.buffers, dag_.shards, dag_.inputs, dag_.tasks, dag_.operands, dag_.groups);
-  clear_all(dag_.graph, kernels_, accesses_, edges_, name_ids_, attribute_ids_, calls_of_others_, group_members_);
+  clear_all(dag_.graph, kernels_, accesses_, edges_, name_ids_, attribute_ids_, calls_of_others_);
   forget_last_attributes();
   ended_tasks_ = ended_buffers_ = 0;
 }

@@ -6,6 +6,7 @@
 
 #include "runtime/dag/axis.h"
 #include "runtime/dag/ids.h"
+#include "runtime/dag/software.h"
 #include "runtime/ops/operation.h"
 
 namespace tandem {
