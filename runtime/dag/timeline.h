@@ -57,10 +57,10 @@ struct Timeline {
   std::pair<std::int64_t, std::int64_t> times_of(TaskId id) const {
     return {start[id] < repeat.to ? 0 : repeat.times, start[id] < repeat.from ? 0 : repeat.times};
   }
-  /// Returns how much time of the step there is in [begin, end), with what repeats it.
-  Seconds length(Seconds begin, Seconds end) const {
-    const Seconds repeated = std::max(0.0, std::min(end, repeat.to) - std::max(begin, repeat.from));
-    return end - begin + (repeat.times > 0 ? static_cast<double>(repeat.times) * repeated : 0);
+  /// Returns how much time of the step there is in [from, to), with what repeats it.
+  Seconds length(Seconds from, Seconds to) const {
+    const Seconds repeated = std::max(0.0, std::min(to, repeat.to) - std::max(from, repeat.from));
+    return to - from + (repeat.times > 0 ? static_cast<double>(repeat.times) * repeated : 0);
   }
   /// Returns when in the step that was which the timeline has at this date, the first time where it happens several times.
   Seconds in_step(Seconds at) const { return repeat.times > 0 && at >= repeat.to ? at + repeat.added() : at; }
