@@ -9,6 +9,8 @@
 namespace tandem {
 
 void copy_forked_heap(std::size_t most) {
+  // Of all arenas: where threads have allocated, too, what follows begins before the heap, where nothing is mapped, and copies
+  // nothing.
   const struct mallinfo2 heap = ::mallinfo2();
   const std::size_t used = heap.arena - heap.keepcost;  // which ends where the free piece on top begins
   if (used > most) return;
