@@ -26,8 +26,14 @@ endforeach()
 
 # Modules are in lib/tandem, and cmake/package.sh puts libraries beside them.
 set_target_properties(tandem tandem-run PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/tandem;$ORIGIN/../lib/tandem/libraries")
-install(TARGETS tandem tandem-run RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
-install(TARGETS tandem_simgrid tandem_http LIBRARY DESTINATION lib/tandem COMPONENT program)
+set(programs tandem tandem-run)
+set(modules tandem_simgrid tandem_http)
+install(TARGETS ${programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
+install(TARGETS ${modules} LIBRARY DESTINATION lib/tandem COMPONENT program)
+# Whoever asks what is shipped reads it there: the bill of materials, tests.
+set(shipped ${programs} ${modules})
+list(TRANSFORM shipped REPLACE "(.+)" "$<TARGET_FILE:\\1>")
+file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/shipped CONTENT "$<JOIN:${shipped},\n>\n")
 if(TARGET tandem_without_ns3)
   install(DIRECTORY ${PROJECT_BINARY_DIR}/${TANDEM_WITHOUT_NS3} DESTINATION lib/tandem COMPONENT program USE_SOURCE_PERMISSIONS)
 endif()

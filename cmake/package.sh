@@ -35,5 +35,5 @@ openblas=$(ldconfig -p | awk '$1 == "libopenblas.so.0" && !seen++ { print $NF }'
 tar --create --gzip --owner=0 --group=0 --file "$folder/$name.tar.gz" --directory "$folder" "$name"
 rm -rf "$tree"
 bill=$folder/tandem-$version.cdx.json
-"$(dirname -- "${BASH_SOURCE[0]}")/sbom.py" "$build/tandem" "$build/tandem-run" "$build"/tandem_{simgrid,http}.so >"$bill"
+xargs -d '\n' "$(dirname -- "${BASH_SOURCE[0]}")/sbom.py" <"$build/shipped" >"$bill"
 printf '%s\n' "$folder"/tandem_"$version"_*.deb "$folder/$name.tar.gz" "$bill"
