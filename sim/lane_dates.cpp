@@ -1,9 +1,18 @@
 #include "sim/lane_dates.h"
 
+#include <bit>
+#include <cstdint>
+
 namespace tandem::sim {
 namespace {
 
-bool is_before(const LaneDates::Date& a, const LaneDates::Date& b) { return a.at != b.at ? a.at < b.at : a.task < b.task; }
+__extension__ using Order = unsigned __int128;
+
+/// Dates are not negative, so the bits of later ones are larger numbers.
+Order order_of(const LaneDates::Date& date) { return Order{std::bit_cast<std::uint64_t>(date.at)} << 64 | date.task; }
+
+/// One comparison, and no branch that a processor had to guess.
+bool is_before(const LaneDates::Date& a, const LaneDates::Date& b) { return order_of(a) < order_of(b); }
 
 }  // namespace
 
@@ -45,7 +54,7 @@ void LaneDates::rise(const Date& date, std::size_t place) {
 
 void LaneDates::sink(const Date& date, std::size_t place) {
   for (std::size_t child = 2 * place + 1; child < heap_.size(); child = 2 * place + 1) {
-    if (child + 1 < heap_.size() && is_before(heap_[child + 1], heap_[child])) ++child;
+    if (child + 1 < heap_.size()) child += is_before(heap_[child + 1], heap_[child]) ? 1 : 0;
     if (!is_before(heap_[child], date)) break;
     put(heap_[child], place);
     place = child;

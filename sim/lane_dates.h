@@ -11,8 +11,8 @@
 
 namespace tandem::sim {
 
-/// Dates of which each lane has one at the most, the earliest first, and those of one instant by task. A lane's date may change:
-/// a heap that knows where each lane's is.
+/// Dates of which each lane has one at the most, the earliest first, and those of one instant by task. None is negative. A lane's
+/// date may change: a heap that knows where each lane's is.
 class LaneDates {
  public:
   struct Date {
