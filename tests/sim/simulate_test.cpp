@@ -48,6 +48,23 @@ TEST(Simulate, OtherWorkIsDoneBesideOrAfterwards) {
     });
 }
 
+TEST(Simulate, FailsAlthoughOtherWorkWaitsForItToBegin) {
+  SmallDag small;
+  const LinkId dead = small.link(0);
+  small.flow(1000, {{dead, 1}});
+  const Dag dag = small.finish();
+  for (const std::size_t threads : {1, 2})
+    run_in_child([&] {
+      limit_threads(threads);
+      try {
+        simulate_here(dag, Collectives::fluid, nullptr, [] {});
+      } catch (const std::logic_error&) {
+        return;
+      }
+      throw std::logic_error("a flow crossed a link without capacity");
+    });
+}
+
 TEST(Simulate, KernelsOfOneStreamAddUp) {
   SmallDag small;
   const RankIndex rank = small.rank();
