@@ -33,7 +33,7 @@ enum {
 /// What the command and its children share with the test that started them: a file of FAULT_STATE, mapped.
 struct State {
   _Atomic unsigned calls;         ///< that were counted
-  _Atomic unsigned forks;         ///< of the first process
+  _Atomic unsigned forks;         ///< of all processes
   _Atomic unsigned lock_calls;    ///< that were refused
   _Atomic unsigned clock_reads;   ///< of the time of day
   _Atomic unsigned faults;        ///< that were done
@@ -48,7 +48,7 @@ static int sticky;
 static const char* child_stage;
 static const char* locks;
 static double clock_jump;
-static unsigned my_fork;                         ///< which child of the first process this is; 0 in that one
+static unsigned my_fork;                         ///< which of all forks made this process; 0 in the first
 static unsigned char watched[most_descriptors];  ///< 1: a file that is written; 2: memory that a child sends its result by
 
 static unsigned number_of(const char* variable) {
@@ -354,7 +354,7 @@ static void die_after(double seconds) {
 /// "refuse", "fork", "prctl", "cpu:SECONDS", "send", "half", "exit": when the child of the number FAULT_CHILD dies, or is not
 /// made.
 pid_t fork(void) {
-  if (state == NULL || my_fork != 0) return REAL(fork)();
+  if (state == NULL) return REAL(fork)();
   const unsigned number = atomic_fetch_add(&state->forks, 1) + 1;
   if (number == child_at && child_stage != NULL && strcmp(child_stage, "refuse") == 0) {
     atomic_fetch_add(&state->faults, 1);

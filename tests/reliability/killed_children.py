@@ -61,7 +61,7 @@ class KilledChildren(unittest.TestCase):
         whole = next(whole for whole in self.wholes if whole.command.name == 'sweep')
         for stage in ('fork', 'send', 'half'):
             with self.subTest(stage=stage), new_folder() as folder:
-                ended = run(whole.line, folder, settings(child=2, stage=stage))
+                ended = run(whole.line, folder, settings(child=2, stage=stage))  # of the server that the first one is
                 self.assertEqual(ended.code, 1)
                 self.assertRegex(ended.err, r'1 of 3 points failed; the same command tries them again')
                 states = [row['status'] for row in rows_of(folder / 's.sqlite').values()]
