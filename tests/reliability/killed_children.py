@@ -1,5 +1,6 @@
 """Simulations run in children. Each is killed at every stage of its life, or cannot be started: the command says so in one sentence,
 leaves no file and no process; a study keeps the other rows, and its next run makes the row that is missing, with the same bytes."""
+import os
 import re
 import shutil
 import unittest
@@ -15,7 +16,8 @@ class KilledChildren(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.inputs = make_inputs()
-        cls.wholes = [Undisturbed(command, cls.inputs) for command in commands]
+        asked = os.environ.get('FAULT_COMMAND')  # all without it
+        cls.wholes = [Undisturbed(command, cls.inputs) for command in commands if asked in (None, command.name)]
         cls.tried = 0
 
     @classmethod
@@ -55,7 +57,7 @@ class KilledChildren(unittest.TestCase):
                         type(self).tried += 1
                         faults += ended.faults
                         self.check(whole, folder, ended)
-        self.assertGreater(faults, 50)
+        self.assertGreater(faults, 3 * len(self.wholes))
 
     def test_of_a_study_lose_their_own_row_alone(self):
         whole = next(whole for whole in self.wholes if whole.command.name == 'sweep')
