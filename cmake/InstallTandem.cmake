@@ -30,7 +30,7 @@ set(programs tandem tandem-run)
 set(modules tandem_simgrid tandem_http)
 install(TARGETS ${programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
 install(TARGETS ${modules} LIBRARY DESTINATION lib/tandem COMPONENT program)
-# Whoever asks what is shipped reads it there: the bill of materials, tests.
+# Tests read the list, the bill of materials (sbom.py) the file.
 set(shipped ${programs} ${modules})
 list(TRANSFORM shipped REPLACE "(.+)" "$<TARGET_FILE:\\1>")
 file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/shipped CONTENT "$<JOIN:${shipped},\n>\n")
